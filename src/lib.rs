@@ -1,0 +1,3 @@
+//! The referee for Dou Shou Qi (Jungle, Animal Chess).
+
+pub mod rules;
