@@ -185,11 +185,7 @@ impl Piece {
     /// The piece that a letter of a position text stands for.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Piece> {
-        let side = if letter.is_ascii_uppercase() {
-            Side::Red
-        } else {
-            Side::Blue
-        };
+        let side = if letter.is_ascii_uppercase() { Side::Red } else { Side::Blue };
         Animal::from_letter(letter).map(|animal| Piece { side, animal })
     }
 }

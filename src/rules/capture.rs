@@ -12,29 +12,14 @@ use super::violation::Violation;
 
 /// Judges whether `piece`, moving so, takes `target`, an enemy on the to-square.
 #[inline]
-pub(super) fn check(
-    ruleset: &Ruleset,
-    piece: Piece,
-    target: Piece,
-    mv: Move,
-) -> Result<(), Violation> {
+pub(super) fn check(ruleset: &Ruleset, piece: Piece, target: Piece, mv: Move) -> Result<(), Violation> {
     let Move { from, to } = mv;
     let standing = target.animal;
     if !ruleset.trapped_may_capture && trapped(piece.side, from) {
-        return Err(Violation::Trapped {
-            piece,
-            from,
-            to,
-            standing,
-        });
+        return Err(Violation::Trapped { piece, from, to, standing });
     }
     if from.is_river() != to.is_river() && !crosses(ruleset, piece.animal, standing) {
-        return Err(Violation::Bank {
-            piece,
-            from,
-            to,
-            standing,
-        });
+        return Err(Violation::Bank { piece, from, to, standing });
     }
     if trapped(target.side, to) {
         return Ok(());
@@ -42,15 +27,8 @@ pub(super) fn check(
     match (piece.animal, standing) {
         (Animal::Rat, Animal::Elephant) => Ok(()),
         (Animal::Elephant, Animal::Rat) => Err(Violation::RatElephant { piece, from, to }),
-        (captor, target) if ruleset.ladder.strength(captor) >= ruleset.ladder.strength(target) => {
-            Ok(())
-        }
-        (_, standing) => Err(Violation::Strength {
-            piece,
-            from,
-            to,
-            standing,
-        }),
+        (captor, target) if ruleset.ladder.strength(captor) >= ruleset.ladder.strength(target) => Ok(()),
+        (_, standing) => Err(Violation::Strength { piece, from, to, standing }),
     }
 }
 

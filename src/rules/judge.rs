@@ -79,12 +79,7 @@ impl Line {
     /// A line that starts here: empty runs, ply 0.
     #[must_use]
     pub const fn new(position: Position, ruleset: Ruleset) -> Line {
-        Line {
-            position,
-            ruleset,
-            ply: 0,
-            runs: [Run::EMPTY; 2],
-        }
+        Line { position, ruleset, ply: 0, runs: [Run::EMPTY; 2] }
     }
 
     /// Where it stands now.
@@ -136,10 +131,7 @@ impl Line {
     /// ```
     #[must_use]
     pub fn legal_moves(&self) -> LegalMoves {
-        let mut legal = LegalMoves {
-            moves: Vec::new(),
-            waived: false,
-        };
+        let mut legal = LegalMoves { moves: Vec::new(), waived: false };
         for Candidate { mv, verdict } in self.candidates() {
             if let Ok(Allowed { captured, waived }) = verdict {
                 legal.moves.push(LegalMove { mv, captured });
@@ -172,10 +164,7 @@ impl Line {
     pub fn candidates(&self) -> Vec<Candidate> {
         let bars = self.bars();
         thinkable(&self.position, self.position.side_to_move())
-            .map(|(_, mv)| Candidate {
-                mv,
-                verdict: self.judge_with(&bars, mv),
-            })
+            .map(|(_, mv)| Candidate { mv, verdict: self.judge_with(&bars, mv) })
             .collect()
     }
 
@@ -185,9 +174,7 @@ impl Line {
         self.candidates()
             .into_iter()
             .filter_map(|Candidate { mv, verdict }| match verdict {
-                Err(bar @ (Violation::SevenThree { .. } | Violation::SeventeenFive { .. })) => {
-                    Some((mv, bar))
-                }
+                Err(bar @ (Violation::SevenThree { .. } | Violation::SeventeenFive { .. })) => Some((mv, bar)),
                 Ok(_) | Err(_) => None,
             })
             .collect()
@@ -249,14 +236,8 @@ impl Line {
         let (piece, taken) = check(&self.position, &self.ruleset, side, mv)?;
         let captured = taken.map(|taken| taken.animal);
         match bars.violation(self.run(), self.ply, piece, mv) {
-            None => Ok(Allowed {
-                captured,
-                waived: false,
-            }),
-            Some(_) if self.waives(bars) => Ok(Allowed {
-                captured,
-                waived: true,
-            }),
+            None => Ok(Allowed { captured, waived: false }),
+            Some(_) if self.waives(bars) => Ok(Allowed { captured, waived: true }),
             Some(bar) => Err(bar),
         }
     }
@@ -307,19 +288,12 @@ pub(super) fn can_move(position: &Position, ruleset: &Ruleset, side: Side) -> bo
 
 /// Whether the animal on the from-square could make this move by sections 2–3, were it its turn.
 pub(super) fn reaches(position: &Position, ruleset: &Ruleset, mv: Move) -> bool {
-    position
-        .at(mv.from)
-        .is_some_and(|piece| check(position, ruleset, piece.side, mv).is_ok())
+    position.at(mv.from).is_some_and(|piece| check(position, ruleset, piece.side, mv).is_ok())
 }
 
 /// Judges a move of `side` by sections 2–3, first failure first: every road leads through here.
 #[inline]
-fn check(
-    position: &Position,
-    ruleset: &Ruleset,
-    side: Side,
-    mv: Move,
-) -> Result<(Piece, Option<Piece>), Violation> {
+fn check(position: &Position, ruleset: &Ruleset, side: Side, mv: Move) -> Result<(Piece, Option<Piece>), Violation> {
     let from = mv.from;
     let Some(piece) = position.at(from) else {
         return Err(Violation::NoAnimal { from });
@@ -338,24 +312,16 @@ fn check(
 /// The moves of a side that geometry suggests, from a1 to g9; the judge decides on each.
 #[inline]
 fn thinkable(position: &Position, side: Side) -> impl Iterator<Item = (Piece, Move)> + '_ {
-    position
-        .held_by(side)
-        .iter()
-        .filter_map(|from| position.at(from).map(|piece| (from, piece)))
-        .flat_map(|(from, piece)| {
+    position.held_by(side).iter().filter_map(|from| position.at(from).map(|piece| (from, piece))).flat_map(
+        |(from, piece)| {
             let jumps = matches!(piece.animal, Animal::Lion | Animal::Tiger);
-            terrain::targets(from, jumps)
-                .iter()
-                .map(move |&to| (piece, Move { from, to }))
-        })
+            terrain::targets(from, jumps).iter().map(move |&to| (piece, Move { from, to }))
+        },
+    )
 }
 
 /// The moves of a side that sections 2–3 allow, from a1 to g9.
 #[inline]
-fn allowed<'a>(
-    position: &'a Position,
-    ruleset: &'a Ruleset,
-    side: Side,
-) -> impl Iterator<Item = (Piece, Move)> + 'a {
+fn allowed<'a>(position: &'a Position, ruleset: &'a Ruleset, side: Side) -> impl Iterator<Item = (Piece, Move)> + 'a {
     thinkable(position, side).filter(move |(_, mv)| check(position, ruleset, side, *mv).is_ok())
 }

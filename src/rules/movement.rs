@@ -43,10 +43,7 @@ impl Move {
     /// ```
     #[must_use]
     pub const fn turned(self) -> Move {
-        Move {
-            from: self.from.turned(),
-            to: self.to.turned(),
-        }
+        Move { from: self.from.turned(), to: self.to.turned() }
     }
 }
 
@@ -86,21 +83,13 @@ impl FromStr for Move {
 
     fn from_str(text: &str) -> Result<Move, MoveError> {
         let (from, to) = text.split_at_checked(2).ok_or(MoveError)?;
-        Ok(Move {
-            from: from.parse().map_err(|_| MoveError)?,
-            to: to.parse().map_err(|_| MoveError)?,
-        })
+        Ok(Move { from: from.parse().map_err(|_| MoveError)?, to: to.parse().map_err(|_| MoveError)? })
     }
 }
 
 /// Judges how `piece`, standing on the move's from-square, gets to its to-square (section 2).
 #[inline]
-pub(super) fn check(
-    position: &Position,
-    ruleset: &Ruleset,
-    piece: Piece,
-    mv: Move,
-) -> Result<(), Violation> {
+pub(super) fn check(position: &Position, ruleset: &Ruleset, piece: Piece, mv: Move) -> Result<(), Violation> {
     let Move { from, to } = mv;
     match way(from, to) {
         Way::Nowhere => return Err(Violation::Step { piece, from, to }),
@@ -116,12 +105,7 @@ pub(super) fn check(
     match position.at(to) {
         Some(other) if other.side == piece.side => {
             let standing = other.animal;
-            Err(Violation::OwnPiece {
-                piece,
-                from,
-                to,
-                standing,
-            })
+            Err(Violation::OwnPiece { piece, from, to, standing })
         }
         Some(_) | None => Ok(()),
     }
@@ -129,12 +113,7 @@ pub(super) fn check(
 
 /// `JUMP`: may it jump along this line; `JUMP_BLOCKED`: is a rat in the way.
 #[inline]
-fn check_jump(
-    position: &Position,
-    ruleset: &Ruleset,
-    piece: Piece,
-    line: &JumpLine,
-) -> Result<(), Violation> {
+fn check_jump(position: &Position, ruleset: &Ruleset, piece: Piece, line: &JumpLine) -> Result<(), Violation> {
     let &JumpLine { from, to, .. } = line;
     if !jumps(ruleset, piece.animal, line.axis) {
         return Err(Violation::Jump { piece, from, to });
@@ -143,16 +122,7 @@ fn check_jump(
         blocker(position, ruleset, piece.side, Side::Red, line),
         blocker(position, ruleset, piece.side, Side::Blue, line),
     ];
-    if rats == [None, None] {
-        Ok(())
-    } else {
-        Err(Violation::JumpBlocked {
-            piece,
-            from,
-            to,
-            rats,
-        })
-    }
+    if rats == [None, None] { Ok(()) } else { Err(Violation::JumpBlocked { piece, from, to, rats }) }
 }
 
 /// Whether this animal jumps at all, and along this axis (`JUMP`, switch `tiger_jump`).
@@ -164,30 +134,18 @@ fn jumps(ruleset: &Ruleset, animal: Animal, axis: Axis) -> bool {
             TigerJump::Both => true,
             TigerJump::AcrossOnly => axis == Axis::Rank,
         },
-        Animal::Elephant
-        | Animal::Leopard
-        | Animal::Wolf
-        | Animal::Fox
-        | Animal::Dog
-        | Animal::Cat
-        | Animal::Rat => false,
+        Animal::Elephant | Animal::Leopard | Animal::Wolf | Animal::Fox | Animal::Dog | Animal::Cat | Animal::Rat => {
+            false
+        }
     }
 }
 
 /// Where the rat of `owner` forbids `jumper` this jump, if it does (switch `jump_blockers`).
 #[inline]
-fn blocker(
-    position: &Position,
-    ruleset: &Ruleset,
-    jumper: Side,
-    owner: Side,
-    line: &JumpLine,
-) -> Option<Square> {
+fn blocker(position: &Position, ruleset: &Ruleset, jumper: Side, owner: Side, line: &JumpLine) -> Option<Square> {
     let blocks = match ruleset.jump_blockers {
         JumpBlockers::AnyRat => true,
         JumpBlockers::EnemyRat => owner != jumper,
     };
-    position
-        .square_of(owner, Animal::Rat)
-        .filter(|rat| blocks && line.over.contains(*rat))
+    position.square_of(owner, Animal::Rat).filter(|rat| blocks && line.over.contains(*rat))
 }

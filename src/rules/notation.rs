@@ -63,29 +63,22 @@ pub enum NotationError {
 impl fmt::Display for NotationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotationError::Parts { found } => write!(
-                f,
-                "a position has 4 parts with single spaces between them, not {found}"
-            ),
-            NotationError::Ranks { found } => write!(
-                f,
-                "a position has 9 ranks with slashes between them, not {found}"
-            ),
-            NotationError::Sign { rank, place } => write!(
-                f,
-                "sign {place} of rank {rank} is neither a digit 1-7 nor the letter of an animal"
-            ),
+            NotationError::Parts { found } => {
+                write!(f, "a position has 4 parts with single spaces between them, not {found}")
+            }
+            NotationError::Ranks { found } => {
+                write!(f, "a position has 9 ranks with slashes between them, not {found}")
+            }
+            NotationError::Sign { rank, place } => {
+                write!(f, "sign {place} of rank {rank} is neither a digit 1-7 nor the letter of an animal")
+            }
             NotationError::TwoDigits { rank } => {
                 write!(f, "rank {rank} has two digits in a row")
             }
             NotationError::Width { rank } => write!(f, "rank {rank} does not have 7 squares"),
             NotationError::SideToMove => f.write_str("the side to move is r or b"),
-            NotationError::QuietPlies => {
-                f.write_str("the quiet plies are a number from 0 without leading zeros")
-            }
-            NotationError::Round => {
-                f.write_str("the round is a number from 1 to 9999 without leading zeros")
-            }
+            NotationError::QuietPlies => f.write_str("the quiet plies are a number from 0 without leading zeros"),
+            NotationError::Round => f.write_str("the round is a number from 1 to 9999 without leading zeros"),
             NotationError::Twice { piece } => write!(f, "{piece} is on the board twice"),
         }
     }
@@ -104,23 +97,16 @@ pub(super) struct Written {
 impl Written {
     /// The animals with their squares, from a1 to g9.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (Square, Piece)> + '_ {
-        Square::ALL
-            .into_iter()
-            .zip(self.cells)
-            .filter_map(|(square, cell)| cell.map(|piece| (square, piece)))
+        Square::ALL.into_iter().zip(self.cells).filter_map(|(square, cell)| cell.map(|piece| (square, piece)))
     }
 }
 
 /// Reads the form of section 1. A text of any length is safe.
 pub(super) fn parse(text: &str) -> Result<Written, NotationError> {
     let mut parts = text.split(' ');
-    let (Some(board), Some(side), Some(quiet), Some(round), None) = (
-        parts.next(),
-        parts.next(),
-        parts.next(),
-        parts.next(),
-        parts.next(),
-    ) else {
+    let (Some(board), Some(side), Some(quiet), Some(round), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
         let found = text.split(' ').count();
         return Err(NotationError::Parts { found });
     };
@@ -145,13 +131,7 @@ pub(super) fn write(position: &Position, f: &mut fmt::Formatter<'_>) -> fmt::Res
         write_rank(position, rank, f)?;
         f.write_str(if rank > 0 { "/" } else { " " })?;
     }
-    write!(
-        f,
-        "{} {} {}",
-        position.side_to_move().letter(),
-        position.quiet_plies(),
-        position.round()
-    )
+    write!(f, "{} {} {}", position.side_to_move().letter(), position.quiet_plies(), position.round())
 }
 
 fn write_rank(position: &Position, rank: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,8 +179,7 @@ fn parse_rank(rank: u8, text: &str, cells: &mut [Option<Piece>; 63]) -> Result<(
             file += u8::try_from(run).unwrap_or(FILES);
         } else {
             let place = index + 1;
-            let piece =
-                Piece::from_letter(sign).ok_or(NotationError::Sign { rank: name, place })?;
+            let piece = Piece::from_letter(sign).ok_or(NotationError::Sign { rank: name, place })?;
             let square = Square::new(file, rank).ok_or(too_wide)?;
             cells[square.index()] = Some(piece);
             file += 1;

@@ -112,21 +112,11 @@ impl Outcome {
     /// assert_eq!(after(20, true), (2, 0));
     /// ```
     #[must_use]
-    pub fn new(
-        winner: Option<Side>,
-        reason: Reason,
-        plies_played: u32,
-        ruleset: &Ruleset,
-        is_match: bool,
-    ) -> Outcome {
+    pub fn new(winner: Option<Side>, reason: Reason, plies_played: u32, ruleset: &Ruleset, is_match: bool) -> Outcome {
         let short_plies = 2 * u32::from(ruleset.short_game_rounds);
         let short = short_plies > 0 && plies_played <= short_plies;
         let aborted = reason == Reason::Aborted;
-        Outcome {
-            winner: winner.filter(|_| !aborted),
-            reason,
-            scored: !aborted && (is_match || !short),
-        }
+        Outcome { winner: winner.filter(|_| !aborted), reason, scored: !aborted && (is_match || !short) }
     }
 
     /// What Red and Blue get, in half points: 2–0 for a win, 1–1 for a draw, 0–0 if not scored.
@@ -157,10 +147,6 @@ impl fmt::Display for Outcome {
             None if self.reason == Reason::Aborted => f.write_str("called off")?,
             None => write!(f, "drawn by {}", self.reason)?,
         }
-        if self.scored {
-            Ok(())
-        } else {
-            f.write_str(", not scored")
-        }
+        if self.scored { Ok(()) } else { f.write_str(", not scored") }
     }
 }

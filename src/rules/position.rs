@@ -90,15 +90,9 @@ impl Position {
     /// ```
     pub fn set_up(text: &str, ruleset: &Ruleset) -> Result<Position, SetupError> {
         let written = notation::parse(text).map_err(SetupError::Form)?;
-        let foreign = written
-            .pieces()
-            .find(|(_, piece)| ruleset.ladder.strength(piece.animal).is_none());
+        let foreign = written.pieces().find(|(_, piece)| ruleset.ladder.strength(piece.animal).is_none());
         if let Some((square, piece)) = foreign {
-            return Err(SetupError::ForeignLetter {
-                square,
-                piece,
-                ladder: ruleset.ladder,
-            });
+            return Err(SetupError::ForeignLetter { square, piece, ladder: ruleset.ladder });
         }
         let position = Position::place(&written).map_err(|piece| SetupError::Twice { piece })?;
         position.check_start(ruleset)?;
@@ -177,8 +171,7 @@ impl Position {
     /// ```
     pub fn pieces(&self) -> impl Iterator<Item = (Square, Piece)> + '_ {
         let held = self.held[0].union(self.held[1]);
-        held.iter()
-            .filter_map(|square| self.at(square).map(|piece| (square, piece)))
+        held.iter().filter_map(|square| self.at(square).map(|piece| (square, piece)))
     }
 
     /// The same position seen from the other side: turned half round, the sides swapped.
@@ -219,9 +212,9 @@ impl Position {
     #[must_use]
     #[inline]
     pub fn is_finished(&self) -> bool {
-        Side::ALL.into_iter().any(|side| {
-            self.held_by(side).is_empty() || self.held[0].union(self.held[1]).contains(side.den())
-        })
+        Side::ALL
+            .into_iter()
+            .any(|side| self.held_by(side).is_empty() || self.held[0].union(self.held[1]).contains(side.den()))
     }
 
     /// Plays a move without judging it; returns what it took.
@@ -279,8 +272,7 @@ impl Position {
         if let Some(side) = Side::ALL.into_iter().find(|s| self.held_by(*s).is_empty()) {
             return Err(SetupError::NoAnimals { side });
         }
-        let swimmer =
-            |(square, piece): &(Square, Piece)| square.is_river() && piece.animal != Animal::Rat;
+        let swimmer = |(square, piece): &(Square, Piece)| square.is_river() && piece.animal != Animal::Rat;
         if let Some((square, piece)) = self.pieces().find(swimmer) {
             return Err(SetupError::InRiver { square, piece });
         }
@@ -422,11 +414,7 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SetupError::Form(error) => write!(f, "{error}"),
-            SetupError::ForeignLetter {
-                square,
-                piece,
-                ladder,
-            } => write!(
+            SetupError::ForeignLetter { square, piece, ladder } => write!(
                 f,
                 "the letter {} on {square} is a {}, which the ladder {} does not have",
                 piece.letter(),
@@ -441,10 +429,9 @@ impl fmt::Display for SetupError {
             SetupError::InDen { square, piece } => {
                 write!(f, "{piece} stands in the den on {square}")
             }
-            SetupError::QuietPlies { found, limit } => write!(
-                f,
-                "{found} plies without a capture have reached the draw at {limit}"
-            ),
+            SetupError::QuietPlies { found, limit } => {
+                write!(f, "{found} plies without a capture have reached the draw at {limit}")
+            }
             SetupError::NoMove { side } => write!(f, "{side} is to move and has no move"),
         }
     }

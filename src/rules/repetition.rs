@@ -30,11 +30,7 @@ pub(super) struct Run {
 
 impl Run {
     /// No moves yet.
-    pub(super) const EMPTY: Run = Run {
-        animal: None,
-        length: 0,
-        ends: [Square::on(0, 0); SEVENTEEN],
-    };
+    pub(super) const EMPTY: Run = Run { animal: None, length: 0, ends: [Square::on(0, 0); SEVENTEEN] };
 
     /// Writes down the side's next move: who made it (if anybody), and where it ended.
     pub(super) fn record(&mut self, animal: Option<Animal>, to: Square) {
@@ -51,9 +47,7 @@ impl Run {
 
     /// The latest so many destinations, newest first, if the run has that many.
     fn latest(&self, count: usize) -> Option<&[Square]> {
-        self.ends
-            .get(..usize::from(self.length))
-            .and_then(|ends| ends.get(..count))
+        self.ends.get(..usize::from(self.length)).and_then(|ends| ends.get(..count))
     }
 }
 
@@ -69,11 +63,7 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    const NONE: Bars = Bars {
-        animal: None,
-        seven_three: SquareSet::EMPTY,
-        seventeen_five: SquareSet::EMPTY,
-    };
+    const NONE: Bars = Bars { animal: None, seven_three: SquareSet::EMPTY, seventeen_five: SquareSet::EMPTY };
 
     /// What the run of the side to move closes in this position.
     pub(super) fn of(position: &Position, ruleset: &Ruleset, run: &Run) -> Bars {
@@ -84,10 +74,7 @@ impl Bars {
         let Some(square) = position.square_of(side, animal) else {
             return Bars::NONE;
         };
-        let mut bars = Bars {
-            animal: Some(animal),
-            ..Bars::NONE
-        };
+        let mut bars = Bars { animal: Some(animal), ..Bars::NONE };
         if ruleset.seven_three {
             bars.seven_three = thrice_in_seven(run);
             if !bars.seven_three.is_empty() && chased(position, ruleset, side, square) {
@@ -107,40 +94,23 @@ impl Bars {
 
     /// Whether a bar forbids this animal that square.
     pub(super) fn closes(&self, animal: Animal, to: Square) -> bool {
-        self.animal == Some(animal)
-            && (self.seven_three.contains(to) || self.seventeen_five.contains(to))
+        self.animal == Some(animal) && (self.seven_three.contains(to) || self.seventeen_five.contains(to))
     }
 
     /// The bar that forbids the move, `SEVEN_THREE` before `SEVENTEEN_FIVE`.
     ///
     /// `ply` is the number of the ply about to be made.
-    pub(super) fn violation(
-        &self,
-        run: &Run,
-        ply: u32,
-        piece: Piece,
-        mv: Move,
-    ) -> Option<Violation> {
+    pub(super) fn violation(&self, run: &Run, ply: u32, piece: Piece, mv: Move) -> Option<Violation> {
         let Move { from, to } = mv;
         if !self.closes(piece.animal, to) {
             return None;
         }
         if self.seven_three.contains(to) {
             let entries = Entries::new(ply, run.latest(SEVEN).unwrap_or(&[]), to);
-            return Some(Violation::SevenThree {
-                piece,
-                from,
-                to,
-                entries,
-            });
+            return Some(Violation::SevenThree { piece, from, to, entries });
         }
         let window = self.seventeen_five;
-        Some(Violation::SeventeenFive {
-            piece,
-            from,
-            to,
-            window,
-        })
+        Some(Violation::SeventeenFive { piece, from, to, window })
     }
 }
 
@@ -148,11 +118,9 @@ impl Bars {
 /// none if the run is shorter, or any of the 7 ended on a trap.
 fn thrice_in_seven(run: &Run) -> SquareSet {
     match run.latest(SEVEN) {
-        Some(ends) if !touches_trap(ends) => ends
-            .iter()
-            .filter(|end| ends.iter().filter(|other| other == end).count() >= 3)
-            .copied()
-            .collect(),
+        Some(ends) if !touches_trap(ends) => {
+            ends.iter().filter(|end| ends.iter().filter(|other| other == end).count() >= 3).copied().collect()
+        }
         Some(_) | None => SquareSet::EMPTY,
     }
 }
@@ -163,11 +131,7 @@ fn five_in_seventeen(run: &Run) -> SquareSet {
     match run.latest(SEVENTEEN) {
         Some(ends) if !touches_trap(ends) => {
             let window: SquareSet = ends.iter().copied().collect();
-            if window.len() <= 5 {
-                window
-            } else {
-                SquareSet::EMPTY
-            }
+            if window.len() <= 5 { window } else { SquareSet::EMPTY }
         }
         Some(_) | None => SquareSet::EMPTY,
     }
@@ -181,8 +145,5 @@ fn touches_trap(ends: &[Square]) -> bool {
 /// *Chased*: some enemy animal could take the one on `square` by sections 2–3, were it the
 /// enemy's turn. Bars are ignored, and so is protection.
 fn chased(position: &Position, ruleset: &Ruleset, side: Side, square: Square) -> bool {
-    position
-        .held_by(side.opponent())
-        .iter()
-        .any(|from| judge::reaches(position, ruleset, Move { from, to: square }))
+    position.held_by(side.opponent()).iter().any(|from| judge::reaches(position, ruleset, Move { from, to: square }))
 }

@@ -107,9 +107,7 @@ impl JumpBlockers {
     /// The value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<JumpBlockers> {
-        JumpBlockers::ALL
-            .into_iter()
-            .find(|value| value.name() == name)
+        JumpBlockers::ALL.into_iter().find(|value| value.name() == name)
     }
 }
 
@@ -145,9 +143,7 @@ impl TigerJump {
     /// The value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<TigerJump> {
-        TigerJump::ALL
-            .into_iter()
-            .find(|value| value.name() == name)
+        TigerJump::ALL.into_iter().find(|value| value.name() == name)
     }
 }
 
@@ -233,10 +229,7 @@ impl Ruleset {
     };
 
     /// 民间 with a fox in the wolf's place.
-    pub const FOLK_FOX: Ruleset = Ruleset {
-        ladder: Ladder::DogOverFox,
-        ..Ruleset::FOLK
-    };
+    pub const FOLK_FOX: Ruleset = Ruleset { ladder: Ladder::DogOverFox, ..Ruleset::FOLK };
 
     /// Whether every number is within its range.
     ///
@@ -254,11 +247,7 @@ impl Ruleset {
         let numbers = [
             ("timeouts_to_lose", u16::from(self.timeouts_to_lose), 1..=2),
             ("no_capture_rounds", self.no_capture_rounds, 1..=500),
-            (
-                "short_game_rounds",
-                u16::from(self.short_game_rounds),
-                0..=100,
-            ),
+            ("short_game_rounds", u16::from(self.short_game_rounds), 0..=100),
         ];
         for (switch, value, range) in numbers {
             if !range.contains(&value) {
@@ -287,10 +276,7 @@ impl Ruleset {
             ("jump_blockers", self.jump_blockers.name().to_owned()),
             ("ladder", self.ladder.name().to_owned()),
             ("no_capture_rounds", self.no_capture_rounds.to_string()),
-            (
-                "rats_capture_across_bank",
-                self.rats_capture_across_bank.to_string(),
-            ),
+            ("rats_capture_across_bank", self.rats_capture_across_bank.to_string()),
             ("seven_three", self.seven_three.to_string()),
             ("seventeen_five", self.seventeen_five.to_string()),
             ("short_game_rounds", self.short_game_rounds.to_string()),

@@ -58,11 +58,7 @@ impl Square {
     /// ```
     #[must_use]
     pub const fn new(file: u8, rank: u8) -> Option<Square> {
-        if file < FILES && rank < RANKS {
-            Some(Square(file * RANKS + rank))
-        } else {
-            None
-        }
+        if file < FILES && rank < RANKS { Some(Square(file * RANKS + rank)) } else { None }
     }
 
     /// The place of this square in [`Square::ALL`]: 0–62, file × 9 + rank.
@@ -87,11 +83,7 @@ impl Square {
     /// ```
     #[must_use]
     pub const fn from_index(index: u8) -> Option<Square> {
-        if index < 63 {
-            Some(Square(index))
-        } else {
-            None
-        }
+        if index < 63 { Some(Square(index)) } else { None }
     }
 
     /// The file, 0–6 for `a`–`g`.
@@ -133,12 +125,7 @@ impl Square {
 
 impl fmt::Display for Square {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}{}",
-            char::from(b'a' + self.file()),
-            char::from(b'1' + self.rank())
-        )
+        write!(f, "{}{}", char::from(b'a' + self.file()), char::from(b'1' + self.rank()))
     }
 }
 

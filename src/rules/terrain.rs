@@ -43,10 +43,7 @@ const DENS: [Square; 2] = [Square::on(3, 0), Square::on(3, 8)];
 const TRAPS: [SquareSet; 2] = [traps_around(0, 1), traps_around(8, 7)];
 
 const fn traps_around(edge: u8, before: u8) -> SquareSet {
-    SquareSet::EMPTY
-        .with(Square::on(2, edge))
-        .with(Square::on(4, edge))
-        .with(Square::on(3, before))
+    SquareSet::EMPTY.with(Square::on(2, edge)).with(Square::on(4, edge)).with(Square::on(3, before))
 }
 
 impl Side {
@@ -109,9 +106,7 @@ impl Square {
     /// Whose trap this square is, if it is one.
     #[must_use]
     pub fn trap_of(self) -> Option<Side> {
-        Side::ALL
-            .into_iter()
-            .find(|side| side.traps().contains(self))
+        Side::ALL.into_iter().find(|side| side.traps().contains(self))
     }
 
     /// Whether a jump may start here: a land square with the river in front of it (`JUMP`).
@@ -192,9 +187,7 @@ pub(super) fn way(from: Square, to: Square) -> Way {
     match WAYS[from.index() & 63][to.index() & 63] {
         NOWHERE => Way::Nowhere,
         STEP => Way::Step,
-        line => JUMP_LINE_TABLE
-            .get(usize::from(line - FIRST_LINE))
-            .map_or(Way::Nowhere, Way::Jump),
+        line => JUMP_LINE_TABLE.get(usize::from(line - FIRST_LINE)).map_or(Way::Nowhere, Way::Jump),
     }
 }
 
@@ -203,11 +196,7 @@ pub(super) fn way(from: Square, to: Square) -> Way {
 #[inline]
 pub(super) fn targets(from: Square, jumps: bool) -> &'static [Square] {
     let around = &AROUND[from.index() & 63];
-    if jumps {
-        around.steps_and_jumps.as_slice()
-    } else {
-        around.steps.as_slice()
-    }
+    if jumps { around.steps_and_jumps.as_slice() } else { around.steps.as_slice() }
 }
 
 const NOWHERE: u8 = 0;
@@ -243,11 +232,7 @@ const fn jump_lines() -> [JumpLine; 20] {
 }
 
 const fn line(file: u8, rank: u8, to_file: u8, to_rank: u8) -> JumpLine {
-    let axis = if rank == to_rank {
-        Axis::Rank
-    } else {
-        Axis::File
-    };
+    let axis = if rank == to_rank { Axis::Rank } else { Axis::File };
     let mut over = SquareSet::EMPTY;
     let mut index = 0;
     while index < 63 {
@@ -258,12 +243,7 @@ const fn line(file: u8, rank: u8, to_file: u8, to_rank: u8) -> JumpLine {
         }
         index += 1;
     }
-    JumpLine {
-        from: Square::on(file, rank),
-        to: Square::on(to_file, to_rank),
-        over,
-        axis,
-    }
+    JumpLine { from: Square::on(file, rank), to: Square::on(to_file, to_rank), over, axis }
 }
 
 const fn between(x: u8, one: u8, other: u8) -> bool {
@@ -311,10 +291,7 @@ struct Few {
 }
 
 impl Few {
-    const NONE: Few = Few {
-        squares: [Square::on(0, 0); 6],
-        length: 0,
-    };
+    const NONE: Few = Few { squares: [Square::on(0, 0); 6], length: 0 };
 
     const fn and(mut self, square: Square) -> Few {
         self.squares[self.length] = square;
@@ -329,10 +306,7 @@ impl Few {
 }
 
 const fn arounds() -> [Around; 64] {
-    let mut arounds = [Around {
-        steps: Few::NONE,
-        steps_and_jumps: Few::NONE,
-    }; 64];
+    let mut arounds = [Around { steps: Few::NONE, steps_and_jumps: Few::NONE }; 64];
     let ways = ways();
     let mut from = 0;
     while from < 63 {

@@ -128,84 +128,29 @@ pub enum Violation {
     /// `NOT_YOUR_ANIMAL`: the animal on the from-square is the opponent's.
     NotYourAnimal { piece: Piece, from: Square },
     /// `STEP`: nothing leads from one square to the other.
-    Step {
-        piece: Piece,
-        from: Square,
-        to: Square,
-    },
+    Step { piece: Piece, from: Square, to: Square },
     /// `RIVER`: a land animal would step into the river.
-    River {
-        piece: Piece,
-        from: Square,
-        to: Square,
-    },
+    River { piece: Piece, from: Square, to: Square },
     /// `JUMP`: the animal may not jump along this line.
-    Jump {
-        piece: Piece,
-        from: Square,
-        to: Square,
-    },
+    Jump { piece: Piece, from: Square, to: Square },
     /// `JUMP_BLOCKED`: `rats` are those in the way, Red's and Blue's.
-    JumpBlocked {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        rats: [Option<Square>; 2],
-    },
+    JumpBlocked { piece: Piece, from: Square, to: Square, rats: [Option<Square>; 2] },
     /// `OWN_DEN`: the to-square is the animal's own den.
-    OwnDen {
-        piece: Piece,
-        from: Square,
-        to: Square,
-    },
+    OwnDen { piece: Piece, from: Square, to: Square },
     /// `OWN_PIECE`: `standing` is of the mover's own side.
-    OwnPiece {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        standing: Animal,
-    },
+    OwnPiece { piece: Piece, from: Square, to: Square, standing: Animal },
     /// `TRAPPED`: the from-square is an enemy trap, and the move would take `standing`.
-    Trapped {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        standing: Animal,
-    },
+    Trapped { piece: Piece, from: Square, to: Square, standing: Animal },
     /// `BANK`: the water's edge lies between the two.
-    Bank {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        standing: Animal,
-    },
+    Bank { piece: Piece, from: Square, to: Square, standing: Animal },
     /// `RAT_ELEPHANT`: an elephant would take a rat.
-    RatElephant {
-        piece: Piece,
-        from: Square,
-        to: Square,
-    },
+    RatElephant { piece: Piece, from: Square, to: Square },
     /// `STRENGTH`: `standing` is the stronger.
-    Strength {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        standing: Animal,
-    },
+    Strength { piece: Piece, from: Square, to: Square, standing: Animal },
     /// `SEVEN_THREE`: `entries` are the moves of the window that ended on the to-square.
-    SevenThree {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        entries: Entries,
-    },
+    SevenThree { piece: Piece, from: Square, to: Square, entries: Entries },
     /// `SEVENTEEN_FIVE`: `window` are the squares that the latest 17 moves ended on.
-    SeventeenFive {
-        piece: Piece,
-        from: Square,
-        to: Square,
-        window: SquareSet,
-    },
+    SeventeenFive { piece: Piece, from: Square, to: Square, window: SquareSet },
 }
 
 impl Violation {
@@ -234,9 +179,9 @@ impl Violation {
     #[must_use]
     pub fn squares(&self) -> Vec<Square> {
         match self {
-            Violation::NoAnimal { from }
-            | Violation::NotYourAnimal { from, .. }
-            | Violation::Trapped { from, .. } => vec![*from],
+            Violation::NoAnimal { from } | Violation::NotYourAnimal { from, .. } | Violation::Trapped { from, .. } => {
+                vec![*from]
+            }
             Violation::Step { to, .. }
             | Violation::River { to, .. }
             | Violation::Jump { to, .. }
@@ -275,37 +220,17 @@ impl Violation {
                 vec![(from, piece)]
             }
             Violation::JumpBlocked { rats, .. } => blocking(rats),
-            Violation::OwnPiece {
-                piece,
-                to,
-                standing,
-                ..
-            } => vec![(to, of(piece.side, standing))],
+            Violation::OwnPiece { piece, to, standing, .. } => vec![(to, of(piece.side, standing))],
             Violation::RatElephant { piece, to, .. } => {
                 vec![(to, of(piece.side.opponent(), Animal::Rat))]
             }
-            Violation::Strength {
-                piece,
-                to,
-                standing,
-                ..
-            } => vec![(to, of(piece.side.opponent(), standing))],
-            Violation::Bank {
-                piece,
-                from,
-                to,
-                standing,
-            } => {
+            Violation::Strength { piece, to, standing, .. } => vec![(to, of(piece.side.opponent(), standing))],
+            Violation::Bank { piece, from, to, standing } => {
                 let mut both = vec![(from, piece), (to, of(piece.side.opponent(), standing))];
                 both.sort_unstable();
                 both
             }
-            Violation::SeventeenFive {
-                piece,
-                from,
-                window,
-                ..
-            } => {
+            Violation::SeventeenFive { piece, from, window, .. } => {
                 if window.contains(from) {
                     vec![(from, piece)]
                 } else {
@@ -345,10 +270,7 @@ impl fmt::Display for Violation {
             Violation::NotYourAnimal { piece, from } => {
                 let (animal, side) = (piece.animal, piece.side);
                 let mover = side.opponent();
-                write!(
-                    f,
-                    "the {animal} on {from} is {side}'s, and {mover} is to move"
-                )
+                write!(f, "the {animal} on {from} is {side}'s, and {mover} is to move")
             }
             Violation::Step { piece, from, to } => write_step(f, piece.animal, from, to),
             Violation::River { piece, from, to } => {
@@ -357,85 +279,40 @@ impl fmt::Display for Violation {
                 f.write_str("only the rat swims")
             }
             Violation::Jump { piece, from, to } => write_jump(f, piece.animal, from, to),
-            Violation::JumpBlocked {
-                piece,
-                from,
-                to,
-                rats,
-            } => write_blocked(f, piece.animal, from, to, rats),
+            Violation::JumpBlocked { piece, from, to, rats } => write_blocked(f, piece.animal, from, to, rats),
             Violation::OwnDen { piece, from, to } => {
                 let animal = piece.animal;
                 write!(f, "the {animal} on {from} cannot enter its own den on {to}")
             }
-            Violation::OwnPiece {
-                piece,
-                from,
-                to,
-                standing,
-            } => {
+            Violation::OwnPiece { piece, from, to, standing } => {
                 let (animal, side) = (piece.animal, piece.side);
                 write!(f, "the {animal} on {from} cannot enter {to}: ")?;
                 write!(f, "{side}'s own {standing} stands there")
             }
-            Violation::Trapped {
-                piece,
-                from,
-                to,
-                standing,
-            } => {
+            Violation::Trapped { piece, from, to, standing } => {
                 let animal = piece.animal;
-                write!(
-                    f,
-                    "the {animal} on {from} cannot take the {standing} on {to}: "
-                )?;
+                write!(f, "the {animal} on {from} cannot take the {standing} on {to}: ")?;
                 f.write_str("it stands in an enemy trap")
             }
-            Violation::Bank {
-                piece,
-                from,
-                to,
-                standing,
-            } => {
+            Violation::Bank { piece, from, to, standing } => {
                 let animal = piece.animal;
-                write!(
-                    f,
-                    "the {animal} on {from} cannot take the {standing} on {to}: "
-                )?;
+                write!(f, "the {animal} on {from} cannot take the {standing} on {to}: ")?;
                 f.write_str("the water's edge lies between them")
             }
-            Violation::RatElephant { from, to, .. } => write!(
-                f,
-                "the elephant on {from} cannot take the rat on {to}: an elephant never takes a rat"
-            ),
-            Violation::Strength {
-                piece,
-                from,
-                to,
-                standing,
-            } => {
+            Violation::RatElephant { from, to, .. } => {
+                write!(f, "the elephant on {from} cannot take the rat on {to}: an elephant never takes a rat")
+            }
+            Violation::Strength { piece, from, to, standing } => {
                 let animal = piece.animal;
-                write!(
-                    f,
-                    "the {animal} on {from} cannot take the {standing} on {to}: "
-                )?;
+                write!(f, "the {animal} on {from} cannot take the {standing} on {to}: ")?;
                 write!(f, "the {standing} is stronger")
             }
-            Violation::SevenThree {
-                piece,
-                from,
-                to,
-                entries,
-            } => {
+            Violation::SevenThree { piece, from, to, entries } => {
                 let (animal, count) = (piece.animal, entries.len());
                 write!(f, "the {animal} on {from} cannot go to {to} this turn: ")?;
                 write!(f, "{count} of its latest 7 moves ended there")
             }
-            Violation::SeventeenFive {
-                piece,
-                from,
-                to,
-                window,
-            } => write_seventeen(f, piece.animal, from, to, window),
+            Violation::SeventeenFive { piece, from, to, window } => write_seventeen(f, piece.animal, from, to, window),
         }
     }
 }
@@ -453,10 +330,7 @@ impl Entries {
     pub(super) fn new(ply: u32, newest_first: &[Square], to: Square) -> Entries {
         let bits = [1, 2, 4, 8, 16, 32, 64];
         let hits = newest_first.iter().zip(bits).filter(|(end, _)| **end == to);
-        Entries {
-            ply,
-            turns_back: hits.map(|(_, bit)| bit).sum(),
-        }
+        Entries { ply, turns_back: hits.map(|(_, bit)| bit).sum() }
     }
 
     /// How many there are, 3–7.
@@ -497,10 +371,7 @@ fn write_step(f: &mut fmt::Formatter<'_>, animal: Animal, from: Square, to: Squa
     if from == to {
         return write!(f, "the {animal} on {from} cannot stay where it is");
     }
-    write!(
-        f,
-        "the {animal} on {from} cannot go to {to}: an animal moves one square along a file or a rank"
-    )
+    write!(f, "the {animal} on {from} cannot go to {to}: an animal moves one square along a file or a rank")
 }
 
 fn write_jump(f: &mut fmt::Formatter<'_>, animal: Animal, from: Square, to: Square) -> fmt::Result {

@@ -1,0 +1,19 @@
+//! The machinery around the games: the clock on the wall, ids and tokens, the log, one queue a game,
+//! timers, feeds and the registry. tokio lives here; tonic and the wire's types do not.
+
+pub mod feed;
+pub mod ids;
+pub mod log;
+pub mod registry;
+pub mod slot;
+pub mod time;
+mod timers;
+pub mod token;
+
+pub use feed::{Cut, Told, Watch};
+pub use ids::{GameId, Ids, RandomIds};
+pub use log::{Append, Appended, Log, LogFault, MemoryLog};
+pub use registry::{Filter, Limits, Registry};
+pub use slot::{Answer, Fault, Slot, View};
+pub use time::{Clock, ManualClock, SystemClock};
+pub use token::{Seat, TokenKey};

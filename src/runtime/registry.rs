@@ -1,0 +1,257 @@
+//! All games of the server: making, finding, listing and forgetting them, and waking them in time.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::ids::{GameId, Ids};
+use super::log::Log;
+use super::slot::{Fault, Reply, Slot};
+use super::time::Clock;
+use super::timers::Timers;
+use crate::game::{Game, Request, Settings, Span, Status, Time};
+
+/// How much the server takes upon itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many games may be open at once.
+    pub open_games: usize,
+    /// How many may watch one game, its seats apart.
+    pub watchers_a_game: usize,
+    /// How long a finished game is kept.
+    pub keep_finished_for: Span,
+    /// How many finished games are kept.
+    pub keep_finished: usize,
+}
+
+/// What every game of the server shares.
+pub struct House {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) log: Arc<dyn Log>,
+    pub(super) timers: Timers,
+    pub(super) limits: Limits,
+    pub(super) stop: watch::Sender<bool>,
+    open: AtomicUsize,
+    finished: Mutex<VecDeque<(Time, GameId)>>,
+}
+
+impl House {
+    /// Notes that a game has ended.
+    pub(super) fn ended(&self, game: GameId, now: Time) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.push_back((now, game));
+        if finished.len() == 1 || finished.len() > self.limits.keep_finished {
+            self.timers.look_again();
+        }
+    }
+
+    /// The oldest finished game that is kept no longer, if there is one.
+    fn pop_forgotten(&self, now: Time) -> Option<GameId> {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, _) = *finished.front()?;
+        if finished.len() <= self.limits.keep_finished && now < at + self.limits.keep_finished_for {
+            return None;
+        }
+        finished.pop_front().map(|(_, game)| game)
+    }
+
+    fn next_to_forget(&self) -> Option<Time> {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.front().map(|(at, _)| *at + self.limits.keep_finished_for)
+    }
+}
+
+/// The games of the server.
+pub struct Registry {
+    house: Arc<House>,
+    ids: Arc<dyn Ids>,
+    games: RwLock<BTreeMap<GameId, Arc<Slot>>>,
+    /// The creator's request ids, with the games that they made.
+    creations: Mutex<HashMap<u128, Arc<Slot>>>,
+    started_at: Time,
+}
+
+/// Which games to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only of this status.
+    pub status: Option<Status>,
+    /// Only with this label.
+    pub label: Option<String>,
+    /// Only with this external reference.
+    pub external_reference: Option<String>,
+    /// Whether private games are listed too.
+    pub private_too: bool,
+}
+
+impl Filter {
+    fn admits(&self, game: &Game) -> bool {
+        let settings = game.settings();
+        self.status.is_none_or(|status| status == game.status())
+            && self.label.as_ref().is_none_or(|label| settings.labels.contains(label))
+            && self.external_reference.as_ref().is_none_or(|wanted| *wanted == settings.external_reference)
+            && (self.private_too || !settings.private)
+    }
+}
+
+impl Registry {
+    /// An empty registry.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, log: Arc<dyn Log>, limits: Limits) -> Self {
+        let started_at = clock.now();
+        let house = House {
+            clock,
+            log,
+            timers: Timers::default(),
+            limits,
+            stop: watch::Sender::new(false),
+            open: AtomicUsize::new(0),
+            finished: Mutex::default(),
+        };
+        let (games, creations) = (RwLock::default(), Mutex::default());
+        Self { house: Arc::new(house), ids, games, creations, started_at }
+    }
+
+    /// The time as the registry's games have it.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.house.clock.now()
+    }
+
+    /// Creates a game, or finds the one that the same request made before.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn new_game(&self, settings: Arc<Settings>, request: Option<Request>) -> Result<(GameId, Reply), Fault> {
+        let slot = match request {
+            Some(request) => {
+                let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
+                match creations.get(&request.id) {
+                    Some(slot) => Arc::clone(slot),
+                    None => {
+                        let slot = self.make_room()?;
+                        creations.insert(request.id, Arc::clone(&slot));
+                        slot
+                    }
+                }
+            }
+            None => self.make_room()?,
+        };
+        let reply = slot.create(settings, request).await;
+        let request = request.map(|request| request.id);
+        match &reply {
+            // Another call with the same request may have failed and cleared the place meanwhile.
+            Ok(answer) if !answer.replayed && self.find(slot.id()).is_none() => self.keep(&slot, request),
+            Ok(_) => {}
+            // Never written: a repeat shall begin anew.
+            Err(_) if slot.settings().is_none() => self.clear(slot.id(), request),
+            Err(_) => {}
+        }
+        Ok((slot.id(), reply))
+    }
+
+    fn keep(&self, slot: &Arc<Slot>, request: Option<u128>) {
+        self.house.open.fetch_add(1, Ordering::AcqRel);
+        self.games.write().unwrap_or_else(PoisonError::into_inner).insert(slot.id(), Arc::clone(slot));
+        if let Some(request) = request {
+            self.creations.lock().unwrap_or_else(PoisonError::into_inner).insert(request, Arc::clone(slot));
+        }
+    }
+
+    fn clear(&self, id: GameId, request: Option<u128>) {
+        if self.forget(id, request) {
+            self.house.open.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn make_room(&self) -> Result<Arc<Slot>, Fault> {
+        if *self.house.stop.borrow() {
+            return Err(Fault::Stopping);
+        }
+        let limit = self.house.limits.open_games;
+        let taken = self
+            .house
+            .open
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < limit).then_some(open + 1));
+        taken.map_err(|_| Fault::TooManyGames)?;
+        let id = self.ids.next(self.house.clock.now());
+        let slot = Arc::new(Slot::new(id, Arc::clone(&self.house)));
+        self.games.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// Finds a game.
+    #[must_use]
+    pub fn find(&self, id: GameId) -> Option<Arc<Slot>> {
+        self.games.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Whether a game of this id, if there ever was one, was of an earlier run of the server and is lost.
+    #[must_use]
+    pub fn is_lost(&self, id: GameId) -> bool {
+        id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
+    }
+
+    /// Up to `most` games after `after` that the filter admits, oldest first.
+    pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
+        let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
+            slot.lock().game.as_ref().filter(|game| filter.admits(game)).map(|game| (*id, game.clone()))
+        });
+        admitted.take(most).collect()
+    }
+
+    /// The ids of the games that are not over.
+    #[must_use]
+    pub fn open_games(&self) -> Vec<GameId> {
+        let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
+        let open = games
+            .iter()
+            .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
+        open.map(|(id, _)| *id).collect()
+    }
+
+    /// Ends all streams and takes no more games. Moves are judged as before.
+    pub fn stop(&self) {
+        self.house.stop.send_replace(true);
+    }
+
+    /// Wakes games when they are due and forgets finished ones, for as long as it is polled.
+    pub async fn keep_time(&self) {
+        loop {
+            let now = self.house.clock.now();
+            while let Some(id) = self.house.timers.pop_due(now) {
+                if let Some(slot) = self.find(id) {
+                    slot.on_timer();
+                }
+            }
+            self.sweep(now);
+            self.house.timers.wait(&*self.house.clock, self.house.next_to_forget()).await;
+        }
+    }
+
+    /// Forgets the finished games that are kept no longer.
+    pub fn sweep(&self, now: Time) {
+        while let Some(id) = self.house.pop_forgotten(now) {
+            let request = self.find(id).and_then(|slot| {
+                let inner = slot.lock();
+                inner.records.first().and_then(|creation| creation.event.request).map(|request| request.id)
+            });
+            self.forget(id, request);
+        }
+    }
+
+    /// Takes a game out of the registry; `false` if it was not there.
+    fn forget(&self, id: GameId, request: Option<u128>) -> bool {
+        let removed = self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        if let Some(request) = request {
+            self.creations.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
+        }
+        removed.is_some()
+    }
+}
