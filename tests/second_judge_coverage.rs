@@ -26,15 +26,16 @@ impl Tally {
         *self.counts.entry(name.to_string()).or_insert(0) += 1;
     }
 
-    /// The names that occurred fewer times than asked.
-    fn fewer_than(&self, times: u32) -> Vec<String> {
-        let mut names = Vec::new();
-        for (name, count) in &self.counts {
-            if *count < times {
-                names.push(format!("{name}: {count}"));
+    /// Those of the names that occurred fewer times than asked.
+    fn fewer_than(&self, times: u32, names: &[&str]) -> Vec<String> {
+        let mut few = Vec::new();
+        for name in names {
+            let count = self.counts[*name];
+            if count < times {
+                few.push(format!("{name}: {count}"));
             }
         }
-        names
+        few
     }
 }
 
@@ -47,7 +48,7 @@ fn exemption_name(exemption: Exemption) -> &'static str {
     }
 }
 
-const MUST_OCCUR: [&str; 34] = [
+const MUST_OCCUR: [&str; 36] = [
     "rule: NO_ANIMAL",
     "rule: NOT_YOUR_ANIMAL",
     "rule: STEP",
@@ -68,13 +69,15 @@ const MUST_OCCUR: [&str; 34] = [
     "exempt: chased",
     "exempt: trap in the 7, and chased",
     "exempt: trap in the 17",
-    "waived",
+    "waived: SEVEN_THREE",
+    "waived: SEVENTEEN_FIVE",
     "barred: a capture",
     "barred: 17-5 though chased",
     "end: DEN",
     "end: ALL_CAPTURED",
     "end: NO_MOVES",
     "end: NO_CAPTURE",
+    "end: won with what would have been the last quiet ply",
     "end: short, unscored",
     "end: short, but a match",
     "end: scored, won",
@@ -87,10 +90,10 @@ const MUST_OCCUR: [&str; 34] = [
 #[test]
 fn in_random_games_every_rule_bar_exemption_and_ending_occurs() {
     let mut tally = Tally::of(&MUST_OCCUR);
-    let mut rng = Rng::new(20_240_229);
+    let mut rng = Rng::new(1);
     let mut games = 0;
     let mut plies = 0;
-    while games < 700 {
+    while games < 900 {
         let start = start(&mut rng);
         let mut game = start.set_up();
         tally.add(&format!("sort of start: {}", start.sort));
@@ -115,7 +118,7 @@ fn in_random_games_every_rule_bar_exemption_and_ending_occurs() {
     for (name, count) in &tally.counts {
         println!("{count:>7}  {name}");
     }
-    let missing = tally.fewer_than(10);
+    let missing = tally.fewer_than(10, &MUST_OCCUR);
     assert!(missing.is_empty(), "occurred too seldom: {missing:?}");
 }
 
@@ -140,7 +143,14 @@ fn look_at(game: &Game, tally: &mut Tally, rng: &mut Rng) {
     if game.waived() {
         assert!(game.barred().is_empty());
         assert!(!game.legal().is_empty());
-        tally.add("waived");
+        let mut bars = Vec::new();
+        for the_move in game.legal() {
+            let (from, to) = the_move.split_at(2);
+            bars.push(game.bar_waiver_apart(from, to).expect("a bar is waived"));
+        }
+        bars.sort_unstable();
+        bars.dedup();
+        tally.add(&format!("waived: {}", bars.join(" and ")));
     }
     for _ in 0..6 {
         let (from, to) = attempt(game, rng);
@@ -158,6 +168,18 @@ fn note_the_end(game: &Game, tally: &mut Tally) {
     };
     tally.add(&format!("end: {}", end.reason));
     assert!(game.legal().is_empty());
+    let quiet: u32 = game
+        .text()
+        .split(' ')
+        .nth(2)
+        .expect("quiet plies")
+        .parse()
+        .expect("a number");
+    let at_the_draw = quiet == 2 * game.switches().no_capture_rounds;
+    assert!(at_the_draw || end.winner.is_some());
+    if at_the_draw && end.winner.is_some() {
+        tally.add("end: won with what would have been the last quiet ply");
+    }
     let short = game.ply() <= 2 * game.switches().short_game_rounds;
     assert_eq!(end.scored, game.match_game || !short);
     let points = end.red_half_points + end.blue_half_points;
@@ -202,7 +224,7 @@ fn among_wild_texts_every_reason_against_a_set_up_occurs() {
     for (name, count) in &tally.counts {
         println!("{count:>7}  {name}");
     }
-    let missing = tally.fewer_than(10);
+    let missing = tally.fewer_than(10, &SET_UP);
     assert!(missing.is_empty(), "occurred too seldom: {missing:?}");
 }
 

@@ -341,3 +341,57 @@ fn the_second_judge_replays_every_handed_game_turn_by_turn() {
     println!("{checked} games, {turns} turns, {refusals} refusals");
     assert_eq!(checked, 40);
 }
+
+#[test]
+fn a_seven_three_refusal_shows_the_plies_that_ended_on_the_square() {
+    let start = "6e/d6/1W5/7/7/7/7/7/6T r 0 1";
+    let mut game = Game::set_up(start, &Switches::preset("yeshou")).expect(start);
+    for _ in 0..4 {
+        for the_move in ["b7b8", "a8a7", "b8b7", "a7a8"] {
+            if game.ply() < 14 {
+                game.play(&the_move[0..2], &the_move[2..4]);
+            }
+        }
+    }
+    assert_eq!(
+        game.verdict("b8", "b7"),
+        Verdict::Refused {
+            rule: "SEVEN_THREE".to_string(),
+            squares: vec!["b7".to_string()],
+            plies: vec![2, 6, 10],
+        }
+    );
+}
+
+#[test]
+fn the_reasons_against_a_set_up_are_named_in_their_order() {
+    let yeshou = Switches::preset("yeshou");
+    let mut checked = 0;
+    for (text, reason) in [
+        // One more mistake is mended from row to row.
+        ("7/7/7/1l5/7/7/7/7/1ll1l2 r 200 1x", "form"),
+        ("3l3/7/7/1l5/7/7/7/7/7 r 200 1", "animal twice"),
+        ("3l3/7/7/1e5/7/7/7/7/7 r 200 1", "no animal"),
+        ("3l3/7/7/1e5/7/7/7/7/6C r 200 1", "land animal in the river"),
+        ("3l3/7/7/e6/7/7/7/7/6C r 200 1", "animal in a den"),
+        ("7/7/7/7/7/7/7/6e/5lC r 200 1", "quiet plies at the draw"),
+        ("7/7/7/7/7/7/7/6e/5lC r 199 1", "no move"),
+        // A fox is of another ladder; a count too long to hold is still of the form.
+        ("f6/7/7/7/7/7/7/7/6E r 0 1", "form"),
+        (
+            "e6/7/7/7/7/7/7/7/6E r 99999999999999999999 1",
+            "quiet plies at the draw",
+        ),
+        ("e6/7/7/7/7/7/7/7/6E r 0 10000", "form"),
+        ("e6/7/7/7/7/7/7/7/6E  r 0 1", "form"),
+        ("e6/7/7/7/7/7/7/7/6E r 0 1 ", "form"),
+        ("e6/7/7/7/7/7/7/7/6E r 00 1", "form"),
+        ("e6/7/7/7/7/7/7/7/6E r +0 1", "form"),
+    ] {
+        let refused = Game::set_up(text, &yeshou).err();
+        assert_eq!(refused, Some(reason), "{text}");
+        checked += 1;
+    }
+    println!("{checked} set-up texts");
+    assert_eq!(checked, 14);
+}

@@ -311,15 +311,18 @@ fn by_the_water(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
 /// A rat alone in its river, its ring closed at one corner by land animals that it cannot take:
 /// after 17 moves the bars would take all that it has.
 fn penned_rat(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
-    let mut placed = vec![rng.pick(&[(1, 4, 'R'), (2, 3, 'R'), (1, 4, 'R'), (2, 4, 'R')])];
+    let mut placed = vec![rng.pick(&[(1, 4, 'R'), (2, 3, 'R')])];
     let mut guards = vec!['c', 'd', 'p', 'l', 't', 'e'];
     for square in [(0, 3), (1, 2)] {
         let guard = guards.remove(rng.below(guards.len()));
         placed.push((square.0, square.1, guard));
     }
-    if rng.chance(50) {
-        let guard = guards.remove(rng.below(guards.len()));
-        placed.push((2, 2, guard));
+    // The corner beside it too.
+    if rng.chance(60) {
+        for square in [(2, 2), (3, 3)] {
+            let guard = guards.remove(rng.below(guards.len()));
+            placed.push((square.0, square.1, guard));
+        }
     }
     let walker = blue(rng.pick(&letters(switches)));
     scatter(&mut placed, walker, (5, 6), (6, 8), rng);
@@ -338,7 +341,8 @@ fn penned_pair(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
     let mut guards = vec!['e', 'l', 't', 'p', 'd'];
     let one = guards.remove(rng.below(guards.len()));
     let other = guards.remove(rng.below(guards.len()));
-    let mut placed = vec![(0, 8, runner), (1, 8, 'C'), (1, 7, one), (2, 8, other)];
+    let begin = rng.pick(&[7, 7, 8]);
+    let mut placed = vec![(0, begin, runner), (1, 8, 'C'), (1, 7, one), (2, 8, other)];
     if rng.chance(50) {
         // The step beyond is closed too.
         let third = guards.remove(rng.below(guards.len()));
@@ -357,7 +361,7 @@ fn last_breath(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
     let beside = hunters.remove(rng.below(hunters.len()));
     placed.push((1, 8, beside));
     let near = hunters.remove(rng.below(hunters.len()));
-    let square = rng.pick(&[(0, 6), (1, 7), (1, 6)]);
+    let square = rng.pick(&[(0, 6), (1, 7), (0, 6), (1, 6)]);
     placed.push((square.0, square.1, near));
     if rng.chance(40) {
         scatter(&mut placed, hunters[0], (0, 3), (5, 8), rng);
@@ -370,7 +374,7 @@ pub fn start(rng: &mut Rng) -> Start {
     loop {
         let mut switches = switches(rng);
         let (sort, placed, plies) = match rng.below(20) {
-            0 => ("usual", usual(&switches), 160),
+            0 => ("usual", usual(&switches), 70),
             1..=3 => ("ending", ending(&switches, rng), 90),
             4..=6 => ("crowd", crowd(&switches, rng), 40),
             7 => ("by the traps", by_the_traps(&switches, rng), 70),
@@ -399,6 +403,10 @@ pub fn start(rng: &mut Rng) -> Start {
         let side = if rng.chance(50) { 'r' } else { 'b' };
         let at_the_draw = 2 * switches.no_capture_rounds;
         let quiet = match rng.below(6) {
+            // Shut in with what would be the last quiet ply.
+            1..=3 if sort == "last breath" => at_the_draw - 1,
+            // A pen needs its time.
+            _ if sort.starts_with("penned") && rng.chance(80) => 0,
             0 => at_the_draw - rng.between(1, at_the_draw.min(24)),
             1 => rng.between(0, at_the_draw - 1),
             _ => 0,
@@ -578,6 +586,14 @@ enum Habit {
     Forward,
 }
 
+/// How many animals a side has.
+fn animals(game: &Game, side: char) -> usize {
+    let text = game.text();
+    let board = text.split(' ').next().unwrap_or_default();
+    let own = |c: &char| c.is_ascii_alphabetic() && c.is_ascii_uppercase() == (side == 'r');
+    board.chars().filter(own).count()
+}
+
 /// The habit of the side to move. It follows from the start and the side and changes every 60
 /// plies, so a side holds to it long enough for both windows.
 fn habit(game: &Game) -> Habit {
@@ -591,10 +607,19 @@ fn habit(game: &Game) -> Habit {
     if game.side_to_move() == 'b' {
         sum = sum.wrapping_add(1 << 40);
     }
-    match Rng::new(sum).below(10) {
+    let number = Rng::new(sum).below(10);
+    if animals(game, game.side_to_move()) == 1 {
+        return match number {
+            0 => Habit::Anything,
+            1..=3 => Habit::Shuttle,
+            9 => Habit::Forward,
+            _ => Habit::Ring,
+        };
+    }
+    match number {
         0 => Habit::Anything,
-        1..=3 => Habit::Shuttle,
-        4..=6 => Habit::Ring,
+        1..=4 => Habit::Shuttle,
+        5 | 6 => Habit::Ring,
         7 => Habit::Chase,
         _ => Habit::Forward,
     }
@@ -623,7 +648,7 @@ pub fn choose(game: &Game, rng: &mut Rng) -> String {
     if calm.is_empty() || habit == Habit::Anything {
         return rng.pick(&legal);
     }
-    if rng.chance(15)
+    if rng.chance(70)
         && let Some(the_move) = shutting_in(game, &calm)
     {
         return the_move;
@@ -641,8 +666,12 @@ pub fn choose(game: &Game, rng: &mut Rng) -> String {
     }
 }
 
-/// A calm move that leaves the enemy without a move.
+/// A calm move that leaves an enemy of few animals without a move.
 fn shutting_in(game: &Game, calm: &[String]) -> Option<String> {
+    let enemy = if game.side_to_move() == 'r' { 'b' } else { 'r' };
+    if animals(game, enemy) > 2 {
+        return None;
+    }
     for the_move in calm {
         let mut next = game.clone();
         let end = next.play(&the_move[0..2], &the_move[2..4]);
@@ -689,7 +718,7 @@ fn keep_wet(moves: Vec<String>, rng: &mut Rng) -> Vec<String> {
 /// The first move of a new run: often by the animal farthest from the enemy's, so that those in
 /// the fray stay where they are.
 fn fresh(game: &Game, calm: &[String], rng: &mut Rng) -> String {
-    if rng.chance(40) {
+    if rng.chance(25) {
         return rng.pick(calm);
     }
     let mut enemies = Vec::new();

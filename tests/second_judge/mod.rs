@@ -198,15 +198,16 @@ pub struct Game {
 const FILES: [char; 7] = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
 /// All 63 squares, from a1 to g9, file before rank.
-fn all_squares() -> Vec<Square> {
-    let mut squares = Vec::new();
-    for file in FILES {
-        for rank in 1..=9 {
-            squares.push((file, rank));
-        }
-    }
-    squares
-}
+#[rustfmt::skip]
+const ALL_SQUARES: [Square; 63] = [
+    ('a', 1), ('a', 2), ('a', 3), ('a', 4), ('a', 5), ('a', 6), ('a', 7), ('a', 8), ('a', 9),
+    ('b', 1), ('b', 2), ('b', 3), ('b', 4), ('b', 5), ('b', 6), ('b', 7), ('b', 8), ('b', 9),
+    ('c', 1), ('c', 2), ('c', 3), ('c', 4), ('c', 5), ('c', 6), ('c', 7), ('c', 8), ('c', 9),
+    ('d', 1), ('d', 2), ('d', 3), ('d', 4), ('d', 5), ('d', 6), ('d', 7), ('d', 8), ('d', 9),
+    ('e', 1), ('e', 2), ('e', 3), ('e', 4), ('e', 5), ('e', 6), ('e', 7), ('e', 8), ('e', 9),
+    ('f', 1), ('f', 2), ('f', 3), ('f', 4), ('f', 5), ('f', 6), ('f', 7), ('f', 8), ('f', 9),
+    ('g', 1), ('g', 2), ('g', 3), ('g', 4), ('g', 5), ('g', 6), ('g', 7), ('g', 8), ('g', 9),
+];
 
 /// Whether a text names a square of the board.
 pub fn is_square(text: &str) -> bool {
@@ -314,7 +315,7 @@ fn other_side(side: char) -> char {
 /// The squares on which a side has an animal, from a1 to g9.
 fn squares_of(board: &Board, side: char) -> Vec<Square> {
     let mut squares = Vec::new();
-    for square in all_squares() {
+    for square in ALL_SQUARES {
         let letter = at(board, square);
         if letter != '.' && side_of(letter) == side {
             squares.push(square);
@@ -592,7 +593,7 @@ fn moves_by_sections_2_and_3(
 ) -> Vec<(Square, Square)> {
     let mut moves = Vec::new();
     for from in squares_of(board, side) {
-        for to in all_squares() {
+        for to in ALL_SQUARES {
             if by_sections_2_and_3(board, switches, side, from, to).is_ok() {
                 moves.push((from, to));
             }
@@ -628,13 +629,13 @@ impl Game {
         if red.is_empty() || blue.is_empty() {
             return Err("no animal");
         }
-        for square in all_squares() {
+        for square in ALL_SQUARES {
             let letter = at(&board, square);
             if letter != '.' && kind(letter) != 'R' && is_river(square) {
                 return Err("land animal in the river");
             }
         }
-        for square in all_squares() {
+        for square in ALL_SQUARES {
             if at(&board, square) != '.' && den_of(square).is_some() {
                 return Err("animal in a den");
             }
@@ -820,6 +821,12 @@ impl Game {
         (refusal, exemptions)
     }
 
+    /// The bar that stands against a move that sections 2 and 3 allow, whether waived or not.
+    pub fn bar_waiver_apart(&self, from: &str, to: &str) -> Option<String> {
+        let (refusal, _) = self.bars_on(square(from), square(to));
+        refusal.map(|refusal| refusal.rule.to_string())
+    }
+
     /// Every move of the side to move that sections 2 and 3 allow; none once the game has ended.
     fn allowed_by_the_board(&self) -> Vec<(Square, Square)> {
         if self.end.is_some() {
@@ -831,12 +838,16 @@ impl Game {
     /// Whether the bars are waived this turn: they would take every move that sections 2 and 3
     /// allow the side.
     pub fn waived(&self) -> bool {
-        let moves = self.allowed_by_the_board();
+        self.bars_take_all(&self.allowed_by_the_board())
+    }
+
+    /// Whether a bar stands against every one of these moves, of which there is one at least.
+    fn bars_take_all(&self, moves: &[(Square, Square)]) -> bool {
         if moves.is_empty() {
             return false;
         }
         for (from, to) in moves {
-            if self.bars_on(from, to).0.is_none() {
+            if self.bars_on(*from, *to).0.is_none() {
                 return false;
             }
         }
@@ -881,9 +892,10 @@ impl Game {
 
     /// The legal moves, sorted from a1 to g9 by from and then by to; none once the game ended.
     pub fn legal(&self) -> Vec<String> {
-        let waived = self.waived();
+        let moves = self.allowed_by_the_board();
+        let waived = self.bars_take_all(&moves);
         let mut legal = Vec::new();
-        for (from, to) in self.allowed_by_the_board() {
+        for (from, to) in moves {
             if waived || self.bars_on(from, to).0.is_none() {
                 legal.push(name(from) + &name(to));
             }
@@ -893,11 +905,12 @@ impl Game {
 
     /// The barred moves with the bar that refuses each, sorted as `legal`; none while waived.
     pub fn barred(&self) -> Vec<(String, String)> {
+        let moves = self.allowed_by_the_board();
         let mut barred = Vec::new();
-        if self.waived() {
+        if self.bars_take_all(&moves) {
             return barred;
         }
-        for (from, to) in self.allowed_by_the_board() {
+        for (from, to) in moves {
             if let Some(refusal) = self.bars_on(from, to).0 {
                 barred.push((name(from) + &name(to), refusal.rule.to_string()));
             }
