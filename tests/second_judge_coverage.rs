@@ -168,13 +168,7 @@ fn note_the_end(game: &Game, tally: &mut Tally) {
     };
     tally.add(&format!("end: {}", end.reason));
     assert!(game.legal().is_empty());
-    let quiet: u32 = game
-        .text()
-        .split(' ')
-        .nth(2)
-        .expect("quiet plies")
-        .parse()
-        .expect("a number");
+    let quiet: u32 = game.text().split(' ').nth(2).expect("quiet plies").parse().expect("a number");
     let at_the_draw = quiet == 2 * game.switches().no_capture_rounds;
     assert!(at_the_draw || end.winner.is_some());
     if at_the_draw && end.winner.is_some() {

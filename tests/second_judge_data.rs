@@ -31,10 +31,7 @@ fn rows(file: &str) -> Vec<Vec<String>> {
 
 /// The lines of a file of records.
 fn records(file: &str) -> Vec<Value> {
-    handed(file)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is a record"))
-        .collect()
+    handed(file).lines().map(|line| serde_json::from_str(line).expect("a line is a record")).collect()
 }
 
 /// The switches of moves.tsv and perft.tsv.
@@ -104,11 +101,7 @@ fn check_turn(game: &Game, record: &Value, place: &str) -> usize {
         for the_move in &legal {
             let verdict = game.verdict(&the_move[0..2], &the_move[2..4]);
             let takes = game.animal_on(&the_move[2..4]);
-            assert_eq!(
-                verdict,
-                Verdict::Allowed { takes, waived },
-                "{place}: {the_move}"
-            );
+            assert_eq!(verdict, Verdict::Allowed { takes, waived }, "{place}: {the_move}");
         }
     }
 
@@ -127,11 +120,7 @@ fn check_turn(game: &Game, record: &Value, place: &str) -> usize {
             .iter()
             .map(|square| square.as_str().expect("a square"))
             .collect();
-        assert_eq!(
-            rule,
-            refusal["rule"].as_str().expect("a rule"),
-            "{place}: {the_move}"
-        );
+        assert_eq!(rule, refusal["rule"].as_str().expect("a rule"), "{place}: {the_move}");
         assert_eq!(squares, expected, "{place}: {the_move}");
         refusals += 1;
     }
@@ -152,16 +141,8 @@ fn check_outcome(game: &Game, outcome: &Value, place: &str) {
         Some(other) => panic!("{place}: no side {other}"),
     };
     assert_eq!(end.winner, winner, "{place}: winner");
-    assert_eq!(
-        Some(end.reason.as_str()),
-        outcome["reason"].as_str(),
-        "{place}: reason"
-    );
-    assert_eq!(
-        Some(end.scored),
-        outcome["scored"].as_bool(),
-        "{place}: scored"
-    );
+    assert_eq!(Some(end.reason.as_str()), outcome["reason"].as_str(), "{place}: reason");
+    assert_eq!(Some(end.scored), outcome["scored"].as_bool(), "{place}: scored");
     assert_eq!(
         Some(f64::from(end.red_half_points)),
         outcome["red"].as_f64().map(|points| points * 2.0),
@@ -189,11 +170,7 @@ fn the_second_judge_gives_the_handed_verdict_on_every_handed_move() {
             continue;
         }
         match game.verdict(from, to) {
-            Verdict::Refused {
-                rule: named,
-                squares: shown,
-                ..
-            } => {
+            Verdict::Refused { rule: named, squares: shown, .. } => {
                 assert_eq!(verdict, "illegal", "{id}: refused by {named}");
                 assert_eq!(&named, rule, "{id}");
                 assert_eq!(&shown.join(" "), squares, "{id}");
@@ -330,11 +307,7 @@ fn the_second_judge_replays_every_handed_game_turn_by_turn() {
             turns += 1;
         }
         let place = format!("game {checked}, its end");
-        assert_eq!(
-            Some(game.text().as_str()),
-            record["end"].as_str(),
-            "{place}"
-        );
+        assert_eq!(Some(game.text().as_str()), record["end"].as_str(), "{place}");
         check_outcome(&game, &record["outcome"], &place);
         checked += 1;
     }
@@ -355,11 +328,7 @@ fn a_seven_three_refusal_shows_the_plies_that_ended_on_the_square() {
     }
     assert_eq!(
         game.verdict("b8", "b7"),
-        Verdict::Refused {
-            rule: "SEVEN_THREE".to_string(),
-            squares: vec!["b7".to_string()],
-            plies: vec![2, 6, 10],
-        }
+        Verdict::Refused { rule: "SEVEN_THREE".to_string(), squares: vec!["b7".to_string()], plies: vec![2, 6, 10] }
     );
 }
 
@@ -378,10 +347,7 @@ fn the_reasons_against_a_set_up_are_named_in_their_order() {
         ("7/7/7/7/7/7/7/6e/5lC r 199 1", "no move"),
         // A fox is of another ladder; a count too long to hold is still of the form.
         ("f6/7/7/7/7/7/7/7/6E r 0 1", "form"),
-        (
-            "e6/7/7/7/7/7/7/7/6E r 99999999999999999999 1",
-            "quiet plies at the draw",
-        ),
+        ("e6/7/7/7/7/7/7/7/6E r 99999999999999999999 1", "quiet plies at the draw"),
         ("e6/7/7/7/7/7/7/7/6E r 0 10000", "form"),
         ("e6/7/7/7/7/7/7/7/6E  r 0 1", "form"),
         ("e6/7/7/7/7/7/7/7/6E r 0 1 ", "form"),

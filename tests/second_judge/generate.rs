@@ -78,9 +78,7 @@ pub fn switches(rng: &mut Rng) -> Switches {
     if rng.chance(15) {
         return switches;
     }
-    switches.ladder = rng
-        .pick(&["WOLF_OVER_DOG", "DOG_OVER_WOLF", "DOG_OVER_FOX"])
-        .to_string();
+    switches.ladder = rng.pick(&["WOLF_OVER_DOG", "DOG_OVER_WOLF", "DOG_OVER_FOX"]).to_string();
     switches.rats_capture_across_bank = rng.chance(50);
     switches.jump_blockers = rng.pick(&["ANY_RAT", "ENEMY_RAT"]).to_string();
     switches.tiger_jump = rng.pick(&["BOTH", "ACROSS_ONLY"]).to_string();
@@ -153,13 +151,7 @@ fn board_text(placed: &[Placed]) -> String {
 }
 
 /// Puts a letter on a random free square of a block of the board, if it finds one.
-fn scatter(
-    placed: &mut Vec<Placed>,
-    letter: char,
-    files: (u32, u32),
-    ranks: (u32, u32),
-    rng: &mut Rng,
-) {
+fn scatter(placed: &mut Vec<Placed>, letter: char, files: (u32, u32), ranks: (u32, u32), rng: &mut Rng) {
     if placed.iter().any(|p| p.2 == letter) {
         return;
     }
@@ -178,16 +170,9 @@ fn scatter(
 /// The board turned half round, the sides changed.
 fn turned(placed: &[Placed]) -> Vec<Placed> {
     let swap = |letter: char| {
-        if letter.is_ascii_uppercase() {
-            letter.to_ascii_lowercase()
-        } else {
-            letter.to_ascii_uppercase()
-        }
+        if letter.is_ascii_uppercase() { letter.to_ascii_lowercase() } else { letter.to_ascii_uppercase() }
     };
-    placed
-        .iter()
-        .map(|p| (6 - p.0, 8 - p.1, swap(p.2)))
-        .collect()
+    placed.iter().map(|p| (6 - p.0, 8 - p.1, swap(p.2))).collect()
 }
 
 /// The board seen in a mirror: left for right.
@@ -197,21 +182,9 @@ fn mirrored(placed: &[Placed]) -> Vec<Placed> {
 
 /// The usual start.
 fn usual(switches: &Switches) -> Vec<Placed> {
-    let wolf = if switches.ladder == "DOG_OVER_FOX" {
-        'F'
-    } else {
-        'W'
-    };
-    let red = vec![
-        (0, 0, 'T'),
-        (6, 0, 'L'),
-        (1, 1, 'C'),
-        (5, 1, 'D'),
-        (0, 2, 'E'),
-        (2, 2, wolf),
-        (4, 2, 'P'),
-        (6, 2, 'R'),
-    ];
+    let wolf = if switches.ladder == "DOG_OVER_FOX" { 'F' } else { 'W' };
+    let red =
+        vec![(0, 0, 'T'), (6, 0, 'L'), (1, 1, 'C'), (5, 1, 'D'), (0, 2, 'E'), (2, 2, wolf), (4, 2, 'P'), (6, 2, 'R')];
     let mut both = red.clone();
     both.extend(turned(&red));
     both
@@ -332,11 +305,7 @@ fn penned_rat(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
 /// A runner on the edge beside a friend that cannot move: after seven moves to and fro the bar
 /// would take its only step.
 fn penned_pair(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
-    let dog = if switches.ladder == "DOG_OVER_FOX" {
-        'F'
-    } else {
-        'W'
-    };
+    let dog = if switches.ladder == "DOG_OVER_FOX" { 'F' } else { 'W' };
     let runner = rng.pick(&['E', 'L', 'T', 'P', 'D', dog]);
     let mut guards = vec!['e', 'l', 't', 'p', 'd'];
     let one = guards.remove(rng.below(guards.len()));
@@ -390,16 +359,8 @@ pub fn start(rng: &mut Rng) -> Start {
             switches.seventeen_five = true;
             switches.no_capture_rounds = rng.between(40, 100);
         }
-        let placed = if sort != "usual" && rng.chance(50) {
-            turned(&placed)
-        } else {
-            placed
-        };
-        let placed = if sort != "usual" && rng.chance(50) {
-            mirrored(&placed)
-        } else {
-            placed
-        };
+        let placed = if sort != "usual" && rng.chance(50) { turned(&placed) } else { placed };
+        let placed = if sort != "usual" && rng.chance(50) { mirrored(&placed) } else { placed };
         let side = if rng.chance(50) { 'r' } else { 'b' };
         let at_the_draw = 2 * switches.no_capture_rounds;
         let quiet = match rng.below(6) {
@@ -447,11 +408,7 @@ pub fn wild_text(rng: &mut Rng) -> (String, Switches) {
             1 | 2 => {
                 let mut characters: Vec<char> = text.chars().collect();
                 let place = rng.below(characters.len());
-                let new = rng.pick(
-                    &"ELTPWFDCReltpwfdcr0123456789/ rbRBxX-"
-                        .chars()
-                        .collect::<Vec<_>>(),
-                );
+                let new = rng.pick(&"ELTPWFDCReltpwfdcr0123456789/ rbRBxX-".chars().collect::<Vec<_>>());
                 if rng.chance(50) {
                     characters.insert(place, new);
                 } else {
@@ -461,9 +418,7 @@ pub fn wild_text(rng: &mut Rng) -> (String, Switches) {
             }
             // Another ladder.
             3 => {
-                switches.ladder = rng
-                    .pick(&["WOLF_OVER_DOG", "DOG_OVER_WOLF", "DOG_OVER_FOX"])
-                    .to_string();
+                switches.ladder = rng.pick(&["WOLF_OVER_DOG", "DOG_OVER_WOLF", "DOG_OVER_FOX"]).to_string();
             }
             // A count at, before or far behind the draw; a round at the ends; zeros in front.
             4 if whole => {
@@ -505,13 +460,7 @@ pub fn wild_text(rng: &mut Rng) -> (String, Switches) {
                     // The side to move is shut in.
                     placed = vec![(0, 8, 'C'), (0, 7, 'e'), (1, 8, 'l')];
                 }
-                text = format!(
-                    "{} {} {} {}",
-                    board_text(&placed),
-                    fields[1],
-                    fields[2],
-                    fields[3]
-                );
+                text = format!("{} {} {} {}", board_text(&placed), fields[1], fields[2], fields[3]);
             }
             _ => {}
         }
@@ -526,10 +475,7 @@ fn square_name(file: usize, rank: usize) -> String {
 }
 
 fn square_numbers(square: &str) -> (usize, usize) {
-    let file = ALL_FILES
-        .iter()
-        .position(|file| *file == &square[0..1])
-        .expect("a file");
+    let file = ALL_FILES.iter().position(|file| *file == &square[0..1]).expect("a file");
     let rank: usize = square[1..2].parse().expect("a rank");
     (file, rank - 1)
 }
@@ -565,10 +511,7 @@ pub fn attempt(game: &Game, rng: &mut Rng) -> (String, String) {
         6 | 7 => (file, rank.saturating_sub(far_rank)),
         _ => (file + 1, rank + 1),
     };
-    (
-        square_name(file, rank),
-        square_name(to_file.min(6), to_rank.min(8)),
-    )
+    (square_name(file, rank), square_name(to_file.min(6), to_rank.min(8)))
 }
 
 /// How a side likes to play for a while.
@@ -601,9 +544,7 @@ fn habit(game: &Game) -> Habit {
     for byte in game.started_from().bytes() {
         sum = sum.wrapping_mul(31).wrapping_add(u64::from(byte));
     }
-    sum = sum
-        .wrapping_mul(1009)
-        .wrapping_add(u64::from(game.ply() / 60));
+    sum = sum.wrapping_mul(1009).wrapping_add(u64::from(game.ply() / 60));
     if game.side_to_move() == 'b' {
         sum = sum.wrapping_add(1 << 40);
     }
@@ -708,11 +649,7 @@ fn keep_wet(moves: Vec<String>, rng: &mut Rng) -> Vec<String> {
             wet.push(the_move.clone());
         }
     }
-    if wet.is_empty() || rng.chance(20) {
-        moves
-    } else {
-        wet
-    }
+    if wet.is_empty() || rng.chance(20) { moves } else { wet }
 }
 
 /// The first move of a new run: often by the animal farthest from the enemy's, so that those in
@@ -735,9 +672,7 @@ fn fresh(game: &Game, calm: &[String], rng: &mut Rng) -> String {
     let mut farthest_distance = 0;
     for the_move in calm {
         let from = square_numbers(&the_move[0..2]);
-        let distances = enemies
-            .iter()
-            .map(|enemy| from.0.abs_diff(enemy.0) + from.1.abs_diff(enemy.1));
+        let distances = enemies.iter().map(|enemy| from.0.abs_diff(enemy.0) + from.1.abs_diff(enemy.1));
         let distance = distances.min().unwrap_or(0);
         if distance > farthest_distance {
             farthest_distance = distance;
@@ -831,20 +766,12 @@ fn chase(game: &Game, calm: &[String], rng: &mut Rng) -> String {
             chases.push(the_move.clone());
         }
     }
-    if chases.is_empty() {
-        shuttle(game, calm, rng)
-    } else {
-        rng.pick(&chases)
-    }
+    if chases.is_empty() { shuttle(game, calm, rng) } else { rng.pick(&chases) }
 }
 
 /// Captures, or nearer to the enemy den, or anything.
 fn forward(game: &Game, legal: &[String], rng: &mut Rng) -> String {
-    let den = if game.side_to_move() == 'r' {
-        (3, 8)
-    } else {
-        (3, 0)
-    };
+    let den = if game.side_to_move() == 'r' { (3, 8) } else { (3, 0) };
     let distance = |square: &str| {
         let (file, rank) = square_numbers(square);
         file.abs_diff(den.0) + rank.abs_diff(den.1)

@@ -105,11 +105,7 @@ pub enum Verdict {
     Allowed { takes: Option<char>, waived: bool },
     /// The first rule that fails in section 7's order, the squares that show it (from a1 to g9,
     /// file before rank) and, for `SEVEN_THREE`, the plies that show it (ascending, from 0).
-    Refused {
-        rule: String,
-        squares: Vec<String>,
-        plies: Vec<u32>,
-    },
+    Refused { rule: String, squares: Vec<String>, plies: Vec<u32> },
 }
 
 /// How a game ended (section 5).
@@ -296,11 +292,7 @@ fn is_river(square: Square) -> bool {
 
 /// The side an animal's letter belongs to.
 fn side_of(letter: char) -> char {
-    if letter.is_ascii_uppercase() {
-        'r'
-    } else {
-        'b'
-    }
+    if letter.is_ascii_uppercase() { 'r' } else { 'b' }
 }
 
 /// The animal without its side.
@@ -388,12 +380,7 @@ fn read_position(text: &str, switches: &Switches) -> Option<Position> {
     if !(1..=9999).contains(&round) {
         return None;
     }
-    Some(Position {
-        board,
-        side,
-        quiet,
-        round,
-    })
+    Some(Position { board, side, quiet, round })
 }
 
 /// Writes a position text.
@@ -419,13 +406,7 @@ fn write_position(position: &Position) -> String {
         }
         ranks.push(text);
     }
-    format!(
-        "{} {} {} {}",
-        ranks.join("/"),
-        position.side,
-        position.quiet,
-        position.round
-    )
+    format!("{} {} {} {}", ranks.join("/"), position.side, position.quiet, position.round)
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -474,11 +455,7 @@ fn refuse(rule: &'static str, squares: &[Square]) -> Refusal {
     let mut squares = squares.to_vec();
     squares.sort_unstable();
     squares.dedup();
-    Refusal {
-        rule,
-        squares,
-        plies: Vec::new(),
-    }
+    Refusal { rule, squares, plies: Vec::new() }
 }
 
 /// Sections 2 and 3 in section 7's order, for a side that is taken to be on turn: the animal that
@@ -586,11 +563,7 @@ fn by_sections_2_and_3(
 }
 
 /// Every move that sections 2 and 3 allow a side, from a1 to g9: each animal, each square.
-fn moves_by_sections_2_and_3(
-    board: &Board,
-    switches: &Switches,
-    side: char,
-) -> Vec<(Square, Square)> {
+fn moves_by_sections_2_and_3(board: &Board, switches: &Switches, side: char) -> Vec<(Square, Square)> {
     let mut moves = Vec::new();
     for from in squares_of(board, side) {
         for to in ALL_SQUARES {
@@ -661,12 +634,7 @@ impl Game {
 
     /// The position text now.
     pub fn text(&self) -> String {
-        write_position(&Position {
-            board: self.board,
-            side: self.side,
-            quiet: self.quiet,
-            round: self.round,
-        })
+        write_position(&Position { board: self.board, side: self.side, quiet: self.quiet, round: self.round })
     }
 
     /// How many plies were played; also the number of the ply to come.
@@ -863,17 +831,11 @@ impl Game {
             Err(refusal) => refusal,
             Ok(takes) => match self.bars_on(from, to).0 {
                 None => {
-                    return Verdict::Allowed {
-                        takes,
-                        waived: false,
-                    };
+                    return Verdict::Allowed { takes, waived: false };
                 }
                 Some(refusal) => {
                     if self.waived() {
-                        return Verdict::Allowed {
-                            takes,
-                            waived: true,
-                        };
+                        return Verdict::Allowed { takes, waived: true };
                     }
                     refusal
                 }
@@ -883,11 +845,7 @@ impl Game {
         for square in refusal.squares {
             squares.push(name(square));
         }
-        Verdict::Refused {
-            rule: refusal.rule.to_string(),
-            squares,
-            plies: refusal.plies,
-        }
+        Verdict::Refused { rule: refusal.rule.to_string(), squares, plies: refusal.plies }
     }
 
     /// The legal moves, sorted from a1 to g9 by from and then by to; none once the game ended.
@@ -923,10 +881,7 @@ impl Game {
         let mut notes = Vec::new();
         for (from, to) in self.allowed_by_the_board() {
             for exemption in self.bars_on(from, to).1 {
-                notes.push(Note {
-                    exemption,
-                    the_move: name(from) + &name(to),
-                });
+                notes.push(Note { exemption, the_move: name(from) + &name(to) });
             }
         }
         notes
@@ -948,12 +903,7 @@ impl Game {
 
         put(&mut self.board, from, '.');
         put(&mut self.board, to, animal);
-        self.history.push(Played {
-            side: mover,
-            animal,
-            from,
-            to,
-        });
+        self.history.push(Played { side: mover, animal, from, to });
         if takes.is_some() {
             self.quiet = 0;
         } else {
@@ -989,12 +939,7 @@ impl Game {
             (true, Some(_)) => (0, 2),
             (true, None) => (1, 1),
         };
-        self.end = Some(End {
-            winner,
-            reason: reason.to_string(),
-            scored,
-            red_half_points: red,
-            blue_half_points: blue,
-        });
+        self.end =
+            Some(End { winner, reason: reason.to_string(), scored, red_half_points: red, blue_half_points: blue });
     }
 }
