@@ -150,7 +150,7 @@ impl LogDouble {
         self.lock().records.get(&game).cloned().unwrap_or_default()
     }
 
-    /// The only game that was ever asked to be written.
+    /// The games of which something is written.
     pub(crate) fn games(&self) -> Vec<GameId> {
         self.lock().records.keys().copied().collect()
     }
