@@ -9,3 +9,5 @@ pub mod rules;
 pub mod game;
 
 pub mod runtime;
+
+pub mod service;

@@ -253,7 +253,8 @@ impl Line {
 /// How many games of so many plies there are: the leaves of the move tree (section 8).
 ///
 /// Sections 2–3 only: no bars, the quiet count plays no part, and a finished game has
-/// no children. Time grows about 22-fold a ply from the start.
+/// no children. Time grows about 22-fold a ply from the start, and the stack by one
+/// frame a ply: for counting to small depths.
 ///
 /// # Examples
 /// ```

@@ -25,6 +25,12 @@ impl GameId {
         self.0
     }
 
+    /// Whether it is of the form that this server gives: a UUIDv7.
+    #[must_use]
+    pub fn is_v7(self) -> bool {
+        Uuid::from_u128(self.0).get_version_num() == 7
+    }
+
     /// When the game was created, to the millisecond, as the id itself tells.
     #[must_use]
     pub fn created_at(self) -> Time {

@@ -12,7 +12,10 @@ use super::log::Log;
 use super::slot::{Fault, Reply, Slot};
 use super::time::Clock;
 use super::timers::Timers;
-use crate::game::{Game, Request, Settings, Span, Status, Time};
+use crate::game::{ClockStart, Game, Request, Settings, Span, Status, Time};
+
+/// How far ahead a game's start may lie.
+const FARTHEST_START: Span = Span::from_days(366);
 
 /// How much the server takes upon itself.
 #[derive(Clone, Copy, Debug)]
@@ -133,13 +136,13 @@ impl Registry {
                 match creations.get(&request.id) {
                     Some(slot) => Arc::clone(slot),
                     None => {
-                        let slot = self.make_room()?;
+                        let slot = self.make_room(&settings)?;
                         creations.insert(request.id, Arc::clone(&slot));
                         slot
                     }
                 }
             }
-            None => self.make_room()?,
+            None => self.make_room(&settings)?,
         };
         let reply = slot.create(settings, request).await;
         let request = request.map(|request| request.id);
@@ -168,17 +171,24 @@ impl Registry {
         }
     }
 
-    fn make_room(&self) -> Result<Arc<Slot>, Fault> {
+    /// A place for a game yet to be created. What a repeat must not be refused for is asked here.
+    fn make_room(&self, settings: &Settings) -> Result<Arc<Slot>, Fault> {
         if *self.house.stop.borrow() {
             return Err(Fault::Stopping);
+        }
+        let now = self.house.clock.now();
+        if let ClockStart::At(at) = settings.clock_start
+            && (at <= now || at > now + FARTHEST_START)
+        {
+            return Err(Fault::StartOutOfRange);
         }
         let limit = self.house.limits.open_games;
         let taken = self
             .house
             .open
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < limit).then_some(open + 1));
-        taken.map_err(|_| Fault::TooManyGames)?;
-        let id = self.ids.next(self.house.clock.now());
+        taken.map_err(|_| Fault::TooManyGames { limit })?;
+        let id = self.ids.next(now);
         let slot = Arc::new(Slot::new(id, Arc::clone(&self.house)));
         self.games.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&slot));
         Ok(slot)
@@ -193,7 +203,7 @@ impl Registry {
     /// Whether a game of this id, if there ever was one, was of an earlier run of the server and is lost.
     #[must_use]
     pub fn is_lost(&self, id: GameId) -> bool {
-        id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
+        id.is_v7() && id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
     }
 
     /// Up to `most` games after `after` that the filter admits, oldest first.

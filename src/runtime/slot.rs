@@ -98,8 +98,13 @@ pub enum Fault {
     RequestIdReused,
     /// There is no such game.
     NoSuchGame,
+    /// The given start does not lie within the time ahead that is allowed.
+    StartOutOfRange,
     /// Too many games are open already.
-    TooManyGames,
+    TooManyGames {
+        /// How many may be.
+        limit: usize,
+    },
     /// Too many calls of the seat wait already.
     TooManyWaiting,
     /// The server is stopping.
