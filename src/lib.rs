@@ -11,3 +11,9 @@ pub mod game;
 pub mod runtime;
 
 pub mod service;
+
+pub mod config;
+
+pub mod telemetry;
+
+pub mod app;

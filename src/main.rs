@@ -1,2 +1,204 @@
-//! placeholder
-fn main() {}
+//! `jungle-referee`: serves, checks a server's health, or counts move trees.
+
+use std::future::Future;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use jungle_referee::app::{App, Ports};
+use jungle_referee::config::{Config, DEFAULT_LISTEN, ServeArgs};
+use jungle_referee::rules::{Position, Preset, perft};
+use jungle_referee::telemetry;
+use tokio::signal::unix::{SignalKind, signal};
+use tonic::transport::Endpoint;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+/// The exit code for settings that are wrong.
+const USAGE: u8 = 64;
+
+/// The referee for Dou Shou Qi (Jungle, Animal Chess).
+#[derive(Parser)]
+#[command(version, about, long_about = None)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serves until SIGINT or SIGTERM. What happens without a sub-command, too.
+    Serve(Box<ServeArgs>),
+    /// Asks a server for its health: exit code 0 if it serves, else 1.
+    Healthcheck(HealthcheckArgs),
+    /// Prints the number of leaves of the move tree, a line a depth.
+    Perft(PerftArgs),
+}
+
+#[derive(Args)]
+struct HealthcheckArgs {
+    /// The server's address and port.
+    #[arg(long, env = "JUNGLE_HEALTHCHECK", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
+    address: String,
+}
+
+#[derive(Args)]
+struct PerftArgs {
+    /// The start position; else the usual one.
+    #[arg(long, value_name = "TEXT")]
+    position: Option<String>,
+    /// The preset to judge by.
+    #[arg(long, default_value = "yeshou", value_name = "NAME")]
+    ruleset: String,
+    /// How many plies deep.
+    depth: u32,
+}
+
+/// `serve` as it is without any flag: what the environment says, else the defaults.
+#[derive(Parser)]
+struct Bare {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(Cli { command: Some(command) }) => command,
+        Ok(Cli { command: None }) => match Bare::try_parse_from(["jungle-referee"]) {
+            Ok(Bare { serve }) => Command::Serve(Box::new(serve)),
+            Err(error) => return tell_usage(&error),
+        },
+        Err(error) => return tell_usage(&error),
+    };
+    match command {
+        Command::Serve(args) => serve(&args),
+        Command::Healthcheck(args) => healthcheck(&args),
+        Command::Perft(args) => count(&args),
+    }
+}
+
+/// Help and version are no failure; everything else is a wrong call.
+fn tell_usage(error: &clap::Error) -> ExitCode {
+    let told = error.print();
+    if told.is_ok() && !error.use_stderr() { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
+}
+
+/// Tells the person at the terminal what went wrong.
+fn complain(problem: impl std::fmt::Display) {
+    // If standard error is closed there is nobody to tell.
+    let _ = writeln!(io::stderr(), "jungle-referee: {problem}");
+}
+
+fn serve(args: &ServeArgs) -> ExitCode {
+    let config = match Config::from_args(args) {
+        Ok(config) => config,
+        Err(invalid) => {
+            complain(invalid);
+            return ExitCode::from(USAGE);
+        }
+    };
+    telemetry::start(&config);
+    on_runtime(async {
+        let listen = config.listen;
+        let app = match App::build(config, Ports::in_memory()).await {
+            Ok(app) => app,
+            Err(error) => {
+                complain(format_args!("cannot listen on {listen}: {error}"));
+                return ExitCode::FAILURE;
+            }
+        };
+        let stop = match stop_signal() {
+            Ok(stop) => stop,
+            Err(error) => {
+                complain(format_args!("cannot wait for signals: {error}"));
+                return ExitCode::FAILURE;
+            }
+        };
+        // Scripts wait for this line; if standard output is closed, nobody does.
+        let _ = writeln!(io::stdout(), "jungle-referee listens on {}", app.local_addr());
+        match app.run_until(stop).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(error);
+                ExitCode::FAILURE
+            }
+        }
+    })
+}
+
+/// Ends at the first SIGINT or SIGTERM.
+fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+fn on_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => {
+            let code = runtime.block_on(work);
+            // Connections that did not leave in time must not hold the process back.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+            code
+        }
+        Err(error) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn healthcheck(args: &HealthcheckArgs) -> ExitCode {
+    const PATIENCE: Duration = Duration::from_secs(3);
+    on_runtime(async {
+        let checked = async {
+            let endpoint =
+                Endpoint::from_shared(format!("http://{}", args.address)).map_err(|error| error.to_string())?;
+            let channel = endpoint.connect().await.map_err(|error| error.to_string())?;
+            let answer = HealthClient::new(channel).check(HealthCheckRequest { service: String::new() }).await;
+            answer.map(|answer| answer.into_inner().status()).map_err(|status| status.to_string())
+        };
+        match tokio::time::timeout(PATIENCE, checked).await {
+            Ok(Ok(ServingStatus::Serving)) => ExitCode::SUCCESS,
+            Ok(Ok(status)) => {
+                complain(format_args!("{} answers {}", args.address, status.as_str_name()));
+                ExitCode::FAILURE
+            }
+            Ok(Err(error)) => {
+                complain(format_args!("{}: {error}", args.address));
+                ExitCode::FAILURE
+            }
+            Err(_) => {
+                complain(format_args!("{} did not answer within {PATIENCE:?}", args.address));
+                ExitCode::FAILURE
+            }
+        }
+    })
+}
+
+fn count(args: &PerftArgs) -> ExitCode {
+    let Some(preset) = Preset::find(&args.ruleset) else {
+        complain(format_args!("--ruleset: {:?} is not a preset", args.ruleset));
+        return ExitCode::from(USAGE);
+    };
+    let ruleset = preset.ruleset;
+    let position = match args.position.as_ref().map(|text| Position::set_up(text, &ruleset)).transpose() {
+        Ok(position) => position.unwrap_or_else(|| Position::start(&ruleset)),
+        Err(error) => {
+            complain(format_args!("--position: {error}"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    for depth in 1..=args.depth {
+        if writeln!(io::stdout(), "{depth} {}", perft(&position, &ruleset, depth)).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -3,8 +3,8 @@
 mod support;
 
 use jungle_referee::rules::{
-    Animal, Ladder, Line, NotationError, Outcome, PRESETS, Piece, Position, Preset, Reason, Rule,
-    Ruleset, SetupError, Side, Square, TigerJump, Violation,
+    Animal, Ladder, Line, NotationError, Outcome, PRESETS, Piece, Position, Preset, Reason, Rule, Ruleset, SetupError,
+    Side, Square, TigerJump, Violation,
 };
 use support::{mv, names, played};
 
@@ -61,10 +61,7 @@ fn both_sides_start_with_the_same_animals_turned_half_round() {
         let found = |side, square| start.at(square).filter(|p| p.side == side);
         let name = |piece: Option<Piece>| piece.map(|p| p.animal.to_string());
         assert_eq!(name(found(Side::Red, square)).as_deref(), Some(animal));
-        assert_eq!(
-            name(found(Side::Blue, square.turned())).as_deref(),
-            Some(animal)
-        );
+        assert_eq!(name(found(Side::Blue, square.turned())).as_deref(), Some(animal));
     }
     assert_eq!(start.pieces().count(), 16);
 }
@@ -73,11 +70,7 @@ fn both_sides_start_with_the_same_animals_turned_half_round() {
 fn the_round_grows_after_blues_move_and_stays_at_9999() {
     let line = played("e6/7/7/7/7/7/7/7/6E r 0 9998", YESHOU, "g1g2");
     assert_eq!(line.position().round(), 9998);
-    let line = played(
-        "e6/7/7/7/7/7/7/7/6E r 0 9998",
-        YESHOU,
-        "g1g2 a9a8 g2g1 a8a9",
-    );
+    let line = played("e6/7/7/7/7/7/7/7/6E r 0 9998", YESHOU, "g1g2 a9a8 g2g1 a8a9");
     assert_eq!(line.position().to_string(), "e6/7/7/7/7/7/7/7/6E r 4 9999");
 }
 
@@ -88,47 +81,19 @@ fn a_text_is_refused_for_the_first_reason_that_holds() {
         assert_eq!(error.to_string(), sentence, "{text}");
     };
     // Each text has all the faults of those below it.
-    check(
-        "ddL4/7/7/1ll4/7/7/7/7/d6 r 200",
-        FOX,
-        "a position has 4 parts with single spaces between them, not 3",
-    );
+    check("ddL4/7/7/1ll4/7/7/7/7/d6 r 200", FOX, "a position has 4 parts with single spaces between them, not 3");
     check(
         "ddw4/7/7/1l5/7/7/7/7/3d3 r 200 1",
         FOX,
         "the letter w on c9 is a wolf, which the ladder DOG_OVER_FOX does not have",
     );
-    check(
-        "dd5/7/7/1l5/7/7/7/7/3d3 r 200 1",
-        YESHOU,
-        "Blue's dog is on the board twice",
-    );
+    check("dd5/7/7/1l5/7/7/7/7/3d3 r 200 1", YESHOU, "Blue's dog is on the board twice");
     check("7/7/7/1l5/7/7/7/7/3d3 r 200 1", YESHOU, "Red has no animal");
-    check(
-        "D6/7/7/1l5/7/7/7/7/3d3 r 200 1",
-        YESHOU,
-        "Blue's lion stands in the river on b6",
-    );
-    check(
-        "De5/ll5/7/7/7/7/7/7/7 r 200 1",
-        YESHOU,
-        "Blue's lion is on the board twice",
-    );
-    check(
-        "De5/l6/7/7/7/7/7/7/3t3 r 200 1",
-        YESHOU,
-        "Blue's tiger stands in the den on d1",
-    );
-    check(
-        "De5/l6/7/7/7/7/7/7/7 r 200 1",
-        YESHOU,
-        "200 plies without a capture have reached the draw at 200",
-    );
-    check(
-        "De5/l6/7/7/7/7/7/7/7 r 199 1",
-        YESHOU,
-        "Red is to move and has no move",
-    );
+    check("D6/7/7/1l5/7/7/7/7/3d3 r 200 1", YESHOU, "Blue's lion stands in the river on b6");
+    check("De5/ll5/7/7/7/7/7/7/7 r 200 1", YESHOU, "Blue's lion is on the board twice");
+    check("De5/l6/7/7/7/7/7/7/3t3 r 200 1", YESHOU, "Blue's tiger stands in the den on d1");
+    check("De5/l6/7/7/7/7/7/7/7 r 200 1", YESHOU, "200 plies without a capture have reached the draw at 200");
+    check("De5/l6/7/7/7/7/7/7/7 r 199 1", YESHOU, "Red is to move and has no move");
     assert!(Position::set_up("De5/l6/7/7/7/7/7/7/7 b 199 1", &YESHOU).is_ok());
 }
 
@@ -139,12 +104,7 @@ fn a_wolf_is_no_fox_and_a_fox_no_wolf() {
     for preset in &PRESETS {
         let fits = |text| Position::set_up(text, &preset.ruleset).is_ok();
         let has_fox = preset.ruleset.ladder == Ladder::DogOverFox;
-        assert_eq!(
-            (fits(wolf), fits(fox)),
-            (!has_fox, has_fox),
-            "{}",
-            preset.name
-        );
+        assert_eq!((fits(wolf), fits(fox)), (!has_fox, has_fox), "{}", preset.name);
     }
 }
 
@@ -152,59 +112,23 @@ fn a_wolf_is_no_fox_and_a_fox_no_wolf() {
 fn only_the_form_is_read() {
     let check = |text: &str, error: NotationError| {
         assert_eq!(Position::read(text), Err(error), "{text}");
-        assert_eq!(
-            Position::set_up(text, &YESHOU),
-            Err(SetupError::Form(error))
-        );
+        assert_eq!(Position::set_up(text, &YESHOU), Err(SetupError::Form(error)));
     };
     let board = "e6/7/7/7/7/7/7/7/6E";
     check("", NotationError::Parts { found: 1 });
-    check(
-        &format!("{board} r 0 1 "),
-        NotationError::Parts { found: 5 },
-    );
-    check(
-        &format!("{board}  r 0 1"),
-        NotationError::Parts { found: 5 },
-    );
+    check(&format!("{board} r 0 1 "), NotationError::Parts { found: 5 });
+    check(&format!("{board}  r 0 1"), NotationError::Parts { found: 5 });
     check("e6/7/7/7/7/7/7/6E r 0 1", NotationError::Ranks { found: 8 });
-    check(
-        "e6/7/7/7/7/7/7/7/6E/7 r 0 1",
-        NotationError::Ranks { found: 10 },
-    );
-    check(
-        "e6/7/x6/7/7/7/7/7/6E r 0 1",
-        NotationError::Sign { rank: 7, place: 1 },
-    );
-    check(
-        "e6/7/8/7/7/7/7/7/6E r 0 1",
-        NotationError::Sign { rank: 7, place: 1 },
-    );
-    check(
-        "e6/7/0e6/7/7/7/7/7/6E r 0 1",
-        NotationError::Sign { rank: 7, place: 1 },
-    );
-    check(
-        "e6/7/3\u{e9}3/7/7/7/7/7/6E r 0 1",
-        NotationError::Sign { rank: 7, place: 2 },
-    );
-    check(
-        "e6/7/3\u{661}3/7/7/7/7/7/6E r 0 1",
-        NotationError::Sign { rank: 7, place: 2 },
-    );
-    check(
-        "e6/7/34/7/7/7/7/7/6E r 0 1",
-        NotationError::TwoDigits { rank: 7 },
-    );
+    check("e6/7/7/7/7/7/7/7/6E/7 r 0 1", NotationError::Ranks { found: 10 });
+    check("e6/7/x6/7/7/7/7/7/6E r 0 1", NotationError::Sign { rank: 7, place: 1 });
+    check("e6/7/8/7/7/7/7/7/6E r 0 1", NotationError::Sign { rank: 7, place: 1 });
+    check("e6/7/0e6/7/7/7/7/7/6E r 0 1", NotationError::Sign { rank: 7, place: 1 });
+    check("e6/7/3\u{e9}3/7/7/7/7/7/6E r 0 1", NotationError::Sign { rank: 7, place: 2 });
+    check("e6/7/3\u{661}3/7/7/7/7/7/6E r 0 1", NotationError::Sign { rank: 7, place: 2 });
+    check("e6/7/34/7/7/7/7/7/6E r 0 1", NotationError::TwoDigits { rank: 7 });
     check("e6/7//7/7/7/7/7/6E r 0 1", NotationError::Width { rank: 7 });
-    check(
-        "e6/7/7E/7/7/7/7/7/7 r 0 1",
-        NotationError::Width { rank: 7 },
-    );
-    check(
-        "e6/7/6/7/7/7/7/7/6E r 0 1",
-        NotationError::Width { rank: 7 },
-    );
+    check("e6/7/7E/7/7/7/7/7/7 r 0 1", NotationError::Width { rank: 7 });
+    check("e6/7/6/7/7/7/7/7/6E r 0 1", NotationError::Width { rank: 7 });
     check(&format!("{board} red 0 1"), NotationError::SideToMove);
     check(&format!("{board} R 0 1"), NotationError::SideToMove);
     for quiet in ["", "-1", "+1", "00", "01", "1.0", "x", "\u{661}"] {
@@ -219,10 +143,7 @@ fn only_the_form_is_read() {
 fn a_number_of_any_length_has_reached_the_draw() {
     let text = format!("e6/7/7/7/7/7/7/7/6E r {} 1", "9".repeat(100_000));
     let (found, limit) = (u32::MAX, 200);
-    assert_eq!(
-        Position::set_up(&text, &YESHOU),
-        Err(SetupError::QuietPlies { found, limit })
-    );
+    assert_eq!(Position::set_up(&text, &YESHOU), Err(SetupError::QuietPlies { found, limit }));
     let mut line = Line::new(Position::read(&text).expect("of the form"), YESHOU);
     line.advance(mv("g1g2"));
     assert_eq!(line.position().quiet_plies(), u32::MAX);
@@ -232,15 +153,8 @@ fn a_number_of_any_length_has_reached_the_draw() {
 
 #[test]
 fn a_finished_position_is_read_but_not_set_up() {
-    for text in [
-        "3R2l/7/7/7/7/7/7/7/7 b 3 40",
-        "6l/7/7/7/7/7/7/7/7 r 0 1",
-        "7/7/7/7/7/7/7/7/7 r 0 1",
-    ] {
-        assert_eq!(
-            Position::read(text).map(|p| p.to_string()).as_deref(),
-            Ok(text)
-        );
+    for text in ["3R2l/7/7/7/7/7/7/7/7 b 3 40", "6l/7/7/7/7/7/7/7/7 r 0 1", "7/7/7/7/7/7/7/7/7 r 0 1"] {
+        assert_eq!(Position::read(text).map(|p| p.to_string()).as_deref(), Ok(text));
         assert!(Position::read(text).is_ok_and(|p| p.is_finished()));
         assert!(Position::set_up(text, &YESHOU).is_err());
     }
@@ -266,42 +180,22 @@ fn an_animal_moves_one_square_along_a_file_or_a_rank() {
         "c2c4",
         "STEP: the dog on c2 cannot go to c4: an animal moves one square along a file or a rank",
     );
-    check(
-        board,
-        YESHOU,
-        "c2c2",
-        "STEP: the dog on c2 cannot stay where it is",
-    );
+    check(board, YESHOU, "c2c2", "STEP: the dog on c2 cannot stay where it is");
 }
 
 #[test]
 fn nobody_moves_an_empty_square_or_the_opponents_animal() {
     let board = "6e/7/7/7/7/7/7/2D4/6E r 0 1";
     check(board, YESHOU, "a1a1", "NO_ANIMAL: there is no animal on a1");
-    check(
-        board,
-        YESHOU,
-        "g9a1",
-        "NOT_YOUR_ANIMAL: the elephant on g9 is Blue's, and Red is to move",
-    );
+    check(board, YESHOU, "g9a1", "NOT_YOUR_ANIMAL: the elephant on g9 is Blue's, and Red is to move");
 }
 
 #[test]
 fn only_the_rat_enters_the_river_whatever_swims_there() {
     let board = "6e/7/7/7/7/1r5/1C5/7/6E r 0 1";
-    check(
-        board,
-        YESHOU,
-        "b3b4",
-        "RIVER: the cat on b3 cannot enter the river on b4: only the rat swims",
-    );
+    check(board, YESHOU, "b3b4", "RIVER: the cat on b3 cannot enter the river on b4: only the rat swims");
     let board = "6e/7/7/7/7/1R5/1C5/7/6E r 0 1";
-    check(
-        board,
-        YESHOU,
-        "b3b4",
-        "RIVER: the cat on b3 cannot enter the river on b4: only the rat swims",
-    );
+    check(board, YESHOU, "b3b4", "RIVER: the cat on b3 cannot enter the river on b4: only the rat swims");
     check(board, YESHOU, "b4a4", "");
     check(board, YESHOU, "b4b5", "");
 }
@@ -359,39 +253,16 @@ fn nobody_else_jumps_the_rat_included() {
 #[test]
 fn a_rat_in_the_way_forbids_the_jump() {
     let enemy = "6e/7/7/7/7/1r1L3/7/7/7 r 0 1";
-    check(
-        enemy,
-        YESHOU,
-        "d4a4",
-        "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way",
-    );
+    check(enemy, YESHOU, "d4a4", "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way");
     let own = "6e/7/7/7/7/1R1L3/7/7/7 r 0 1";
     check(own, YESHOU, "d4a4", "");
-    check(
-        own,
-        FOLK,
-        "d4a4",
-        "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way",
-    );
+    check(own, FOLK, "d4a4", "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way");
     let both = "6e/7/7/7/7/1rRL3/7/7/7 r 0 1";
-    check(
-        both,
-        FOLK,
-        "d4a4",
-        "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rats on b4 and c4 are in the way",
-    );
-    check(
-        both,
-        YESHOU,
-        "d4a4",
-        "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way",
-    );
+    check(both, FOLK, "d4a4", "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rats on b4 and c4 are in the way");
+    check(both, YESHOU, "d4a4", "JUMP_BLOCKED: the lion on d4 cannot jump to a4: the rat on b4 is in the way");
     let line = Line::new(Position::read(both).expect("a board"), FOLK);
     let shown = refused(&line, "d4a4").animals();
-    assert_eq!(
-        names(shown.iter().map(|(_, p)| p)),
-        ["Blue's rat", "Red's rat"]
-    );
+    assert_eq!(names(shown.iter().map(|(_, p)| p)), ["Blue's rat", "Red's rat"]);
 }
 
 #[test]
@@ -403,22 +274,12 @@ fn a_tiger_that_may_not_jump_there_is_not_asked_about_rats() {
         "b3b7",
         "JUMP: the tiger on b3 cannot jump to b7: in this ruleset the tiger jumps along a rank only",
     );
-    check(
-        board,
-        YESHOU,
-        "b3b7",
-        "JUMP_BLOCKED: the tiger on b3 cannot jump to b7: the rat on b5 is in the way",
-    );
+    check(board, YESHOU, "b3b7", "JUMP_BLOCKED: the tiger on b3 cannot jump to b7: the rat on b5 is in the way");
 }
 
 #[test]
 fn a_jump_takes_what_the_jumper_could_take() {
-    check(
-        "7/7/1t5/7/7/7/1L5/7/7 r 0 1",
-        YESHOU,
-        "b3b7",
-        "takes the tiger",
-    );
+    check("7/7/1t5/7/7/7/1L5/7/7 r 0 1", YESHOU, "b3b7", "takes the tiger");
     check(
         "7/7/1e5/7/7/7/1L5/7/7 r 0 1",
         YESHOU,
@@ -436,23 +297,13 @@ fn a_jump_takes_what_the_jumper_could_take() {
 #[test]
 fn no_animal_enters_its_own_den() {
     let board = "6e/7/7/7/7/7/7/7/2C4 r 0 1";
-    check(
-        board,
-        YESHOU,
-        "c1d1",
-        "OWN_DEN: the cat on c1 cannot enter its own den on d1",
-    );
+    check(board, YESHOU, "c1d1", "OWN_DEN: the cat on c1 cannot enter its own den on d1");
 }
 
 #[test]
 fn no_animal_enters_a_square_that_its_own_side_holds() {
     let board = "6e/7/7/7/7/7/7/7/RC5 r 0 1";
-    check(
-        board,
-        YESHOU,
-        "a1b1",
-        "OWN_PIECE: the rat on a1 cannot enter b1: Red's own cat stands there",
-    );
+    check(board, YESHOU, "a1b1", "OWN_PIECE: the rat on a1 cannot enter b1: Red's own cat stands there");
     let line = Line::new(Position::read(board).expect("a board"), YESHOU);
     let shown = refused(&line, "a1b1").animals();
     assert_eq!(names(shown.iter().map(|(_, p)| p)), ["Red's cat"]);
@@ -462,11 +313,8 @@ fn no_animal_enters_a_square_that_its_own_side_holds() {
 
 #[test]
 fn an_animal_takes_its_own_strength_or_less() {
-    let ladders = [
-        (Ladder::WolfOverDog, "ELTPWDCR"),
-        (Ladder::DogOverWolf, "ELTPDWCR"),
-        (Ladder::DogOverFox, "ELTPDFCR"),
-    ];
+    let ladders =
+        [(Ladder::WolfOverDog, "ELTPWDCR"), (Ladder::DogOverWolf, "ELTPDWCR"), (Ladder::DogOverFox, "ELTPDFCR")];
     for (ladder, letters) in ladders {
         let ruleset = Ruleset { ladder, ..FOLK };
         for (rank, captor) in letters.chars().enumerate() {
@@ -490,12 +338,7 @@ fn an_animal_takes_its_own_strength_or_less() {
 #[test]
 fn the_rat_takes_the_elephant_and_the_elephant_never_the_rat() {
     let board = "7/7/7/7/3e3/3R3/7/7/7";
-    check(
-        &format!("{board} r 0 1"),
-        YESHOU,
-        "d4d5",
-        "takes the elephant",
-    );
+    check(&format!("{board} r 0 1"), YESHOU, "d4d5", "takes the elephant");
     check(
         &format!("{board} b 0 1"),
         YESHOU,
@@ -508,20 +351,10 @@ fn the_rat_takes_the_elephant_and_the_elephant_never_the_rat() {
 fn nothing_takes_across_the_waters_edge_but_rats_where_the_ruleset_lets_them() {
     let board = "6e/7/7/7/rR5/7/7/7/7 r 0 1";
     check(board, YESHOU, "b5a5", "takes the rat");
-    check(
-        board,
-        DATOU,
-        "b5a5",
-        "BANK: the rat on b5 cannot take the rat on a5: the water's edge lies between them",
-    );
+    check(board, DATOU, "b5a5", "BANK: the rat on b5 cannot take the rat on a5: the water's edge lies between them");
     let board = "6e/7/7/7/rR5/7/7/7/7 b 0 1";
     check(board, YESHOU, "a5b5", "takes the rat");
-    check(
-        board,
-        DATOU,
-        "a5b5",
-        "BANK: the rat on a5 cannot take the rat on b5: the water's edge lies between them",
-    );
+    check(board, DATOU, "a5b5", "BANK: the rat on a5 cannot take the rat on b5: the water's edge lies between them");
     let board = "7/7/7/7/eR5/7/7/7/7 r 0 1";
     check(
         board,
@@ -533,44 +366,21 @@ fn nothing_takes_across_the_waters_edge_but_rats_where_the_ruleset_lets_them() {
     let violation = refused(&line, "b5a5");
     assert_eq!(names(violation.squares()), ["a5", "b5"]);
     let shown = violation.animals();
-    assert_eq!(
-        names(shown.iter().map(|(_, p)| p)),
-        ["Blue's elephant", "Red's rat"]
-    );
+    assert_eq!(names(shown.iter().map(|(_, p)| p)), ["Blue's elephant", "Red's rat"]);
 }
 
 #[test]
 fn rats_take_each_other_within_the_river() {
     for ruleset in [YESHOU, DATOU, FOLK, FOX] {
-        check(
-            "6e/7/7/7/1Rr4/7/7/7/7 r 0 1",
-            ruleset,
-            "b5c5",
-            "takes the rat",
-        );
+        check("6e/7/7/7/1Rr4/7/7/7/7 r 0 1", ruleset, "b5c5", "takes the rat");
     }
 }
 
 #[test]
 fn an_animal_in_an_enemy_trap_cannot_resist() {
-    check(
-        "6e/7/7/7/7/7/7/2Er3/7 r 0 1",
-        YESHOU,
-        "c2d2",
-        "takes the rat",
-    );
-    check(
-        "7/7/7/7/7/7/7/2Re3/7 r 0 1",
-        YESHOU,
-        "c2d2",
-        "takes the elephant",
-    );
-    check(
-        "7/7/7/7/7/7/7/2Cl3/7 r 0 1",
-        YESHOU,
-        "c2d2",
-        "takes the lion",
-    );
+    check("6e/7/7/7/7/7/7/2Er3/7 r 0 1", YESHOU, "c2d2", "takes the rat");
+    check("7/7/7/7/7/7/7/2Re3/7 r 0 1", YESHOU, "c2d2", "takes the elephant");
+    check("7/7/7/7/7/7/7/2Cl3/7 r 0 1", YESHOU, "c2d2", "takes the lion");
 }
 
 #[test]
@@ -582,23 +392,13 @@ fn ones_own_traps_do_nothing() {
         "STRENGTH: the cat on c8 cannot take the lion on c9: the lion is stronger",
     );
     // Nor do they hold back the owner's own animal, standing in one.
-    check(
-        "2l4/2C4/7/7/7/7/7/7/7 b 0 1",
-        YESHOU,
-        "c9c8",
-        "takes the cat",
-    );
+    check("2l4/2C4/7/7/7/7/7/7/7 b 0 1", YESHOU, "c9c8", "takes the cat");
 }
 
 #[test]
 fn an_animal_in_an_enemy_trap_takes_nothing_where_the_ruleset_says_so() {
     let board = "7/3L3/3c3/7/7/7/7/7/7 r 0 1";
-    check(
-        board,
-        YESHOU,
-        "d8d7",
-        "TRAPPED: the lion on d8 cannot take the cat on d7: it stands in an enemy trap",
-    );
+    check(board, YESHOU, "d8d7", "TRAPPED: the lion on d8 cannot take the cat on d7: it stands in an enemy trap");
     check(board, DATOU, "d8d7", "takes the cat");
     check(board, YESHOU, "d8c8", "");
     check(board, YESHOU, "d8d9", "");
@@ -681,20 +481,9 @@ const RING: &str = "a1a2 g9f9 a2b2 f9f8 b2b1 f8g8 b1a1 g8g9 a1a2 g9f9 a2b2 f9f8 
 fn seventeen_moves_around_four_squares_bar_the_ring() {
     let line = played("6e/7/7/7/7/7/7/7/T5P r 0 1", YESHOU, RING);
     let said = "its latest 17 moves ended on a1, a2, b1 and b2 only";
-    check_line(
-        &line,
-        "a2a1",
-        &format!("SEVENTEEN_FIVE: the tiger on a2 cannot go to a1 this turn: {said}"),
-    );
-    check_line(
-        &line,
-        "a2b2",
-        &format!("SEVENTEEN_FIVE: the tiger on a2 cannot go to b2 this turn: {said}"),
-    );
-    assert_eq!(
-        names(refused(&line, "a2a1").squares()),
-        ["a1", "a2", "b1", "b2"]
-    );
+    check_line(&line, "a2a1", &format!("SEVENTEEN_FIVE: the tiger on a2 cannot go to a1 this turn: {said}"));
+    check_line(&line, "a2b2", &format!("SEVENTEEN_FIVE: the tiger on a2 cannot go to b2 this turn: {said}"));
+    assert_eq!(names(refused(&line, "a2a1").squares()), ["a1", "a2", "b1", "b2"]);
     assert!(refused(&line, "a2a1").plies().is_empty());
     for free in ["a2a3", "g1f1", "g1g2"] {
         check_line(&line, free, "");
@@ -712,14 +501,8 @@ fn sixteen_moves_around_the_ring_bar_nothing() {
 fn being_chased_does_not_exempt_from_the_17_5_bar() {
     let elephant = RING.split_whitespace().step_by(2);
     let rat = "d3c3 c3d3 ".repeat(7) + "d3c3 c3b3 b3a3";
-    let moves: Vec<&str> = elephant
-        .zip(rat.split_whitespace())
-        .flat_map(|(red, blue)| [red, blue])
-        .collect();
-    let no_seven = Ruleset {
-        seven_three: false,
-        ..YESHOU
-    };
+    let moves: Vec<&str> = elephant.zip(rat.split_whitespace()).flat_map(|(red, blue)| [red, blue]).collect();
+    let no_seven = Ruleset { seven_three: false, ..YESHOU };
     let start = "7/7/7/7/7/7/3r3/7/E5P r 0 1";
     let mut line = played(start, no_seven, &moves.join(" "));
     let barred = names(line.barred().iter().map(|(mv, _)| mv));
@@ -733,10 +516,7 @@ fn both_bars_on_one_move_name_the_7_3_bar_first() {
     let there_and_back = ["b1b2 g9g8 b2b1 g8g9"; 9].join(" ");
     let moves: Vec<&str> = there_and_back.split_whitespace().collect();
     let start = "6e/7/7/7/7/7/7/7/1C4P r 0 1";
-    let without = Ruleset {
-        seven_three: false,
-        ..YESHOU
-    };
+    let without = Ruleset { seven_three: false, ..YESHOU };
     let line = played(start, without, &moves[..34].join(" "));
     assert_eq!(refused(&line, "b2b1").rule(), Rule::SeventeenFive);
     // The same run judged by both bars: the moves were never judged by the first.
@@ -762,25 +542,14 @@ fn if_the_bars_took_every_move_away_none_applies() {
     // The move counts in the run as usual: back on b5 the same holds.
     line.advance(mv("b4b5"));
     line.advance(mv("f9f8"));
-    assert!(
-        !line.legal_moves().waived,
-        "a5, b6 and c5: something is left"
-    );
-    assert_eq!(
-        names(line.barred().iter().map(|(mv, _)| mv)),
-        ["b5b4", "b5c5"]
-    );
+    assert!(!line.legal_moves().waived, "a5, b6 and c5: something is left");
+    assert_eq!(names(line.barred().iter().map(|(mv, _)| mv)), ["b5b4", "b5c5"]);
 }
 
 // Section 5: how a game ends.
 
 #[track_caller]
-fn check_ending(
-    start: &str,
-    ruleset: Ruleset,
-    moves: &str,
-    expected: Option<(Option<Side>, Reason)>,
-) {
+fn check_ending(start: &str, ruleset: Ruleset, moves: &str, expected: Option<(Option<Side>, Reason)>) {
     let line = played(start, ruleset, moves);
     let mover = line.position().side_to_move().opponent();
     assert_eq!(line.ending(mover), expected, "{}", line.position());
@@ -788,39 +557,19 @@ fn check_ending(
 
 #[test]
 fn entering_the_enemy_den_wins_from_a_trap_too() {
-    check_ending(
-        "2R3e/7/7/7/7/7/7/7/7 r 0 1",
-        YESHOU,
-        "c9d9",
-        Some((Some(Side::Red), Reason::Den)),
-    );
-    check_ending(
-        "6E/7/7/7/7/7/7/3l3/7 b 0 1",
-        YESHOU,
-        "d2d1",
-        Some((Some(Side::Blue), Reason::Den)),
-    );
+    check_ending("2R3e/7/7/7/7/7/7/7/7 r 0 1", YESHOU, "c9d9", Some((Some(Side::Red), Reason::Den)));
+    check_ending("6E/7/7/7/7/7/7/3l3/7 b 0 1", YESHOU, "d2d1", Some((Some(Side::Blue), Reason::Den)));
 }
 
 #[test]
 fn taking_the_last_animal_wins() {
-    check_ending(
-        "7/7/7/7/7/7/7/7/Tc5 r 0 1",
-        YESHOU,
-        "a1b1",
-        Some((Some(Side::Red), Reason::AllCaptured)),
-    );
+    check_ending("7/7/7/7/7/7/7/7/Tc5 r 0 1", YESHOU, "a1b1", Some((Some(Side::Red), Reason::AllCaptured)));
 }
 
 #[test]
 fn hemming_the_opponent_in_wins_even_on_the_last_quiet_ply() {
     let start = "eCp4/2d4/cw5/7/7/7/7/7/7 b 199 1";
-    check_ending(
-        start,
-        Ruleset::DATOU,
-        "b7b8",
-        Some((Some(Side::Blue), Reason::NoMoves)),
-    );
+    check_ending(start, Ruleset::DATOU, "b7b8", Some((Some(Side::Blue), Reason::NoMoves)));
 }
 
 #[test]
@@ -835,12 +584,7 @@ fn a_capture_starts_the_count_anew_and_the_den_comes_first() {
     let line = played("6e/7/7/7/7/7/7/dc5/T6 r 199 100", YESHOU, "a1a2");
     assert_eq!(line.position().quiet_plies(), 0);
     assert_eq!(line.ending(Side::Red), None);
-    check_ending(
-        "2T3e/7/7/7/7/7/7/7/7 r 199 100",
-        YESHOU,
-        "c9d9",
-        Some((Some(Side::Red), Reason::Den)),
-    );
+    check_ending("2T3e/7/7/7/7/7/7/7/7 r 199 100", YESHOU, "c9d9", Some((Some(Side::Red), Reason::Den)));
 }
 
 #[test]
@@ -857,11 +601,7 @@ fn a_short_game_keeps_its_result_and_is_not_scored() {
             | Reason::Aborted => Some(Side::Blue),
         };
         let outcome = Outcome::new(winner, reason, plies, ruleset, is_match);
-        assert_eq!(
-            (outcome.scored, outcome.points()),
-            (scored, points),
-            "{outcome}"
-        );
+        assert_eq!((outcome.scored, outcome.points()), (scored, points), "{outcome}");
         assert_eq!(outcome.winner, winner.filter(|_| reason != Reason::Aborted));
     };
     check(Reason::Den, 20, &YESHOU, false, false, (0, 0));
@@ -934,32 +674,14 @@ fn a_switch_out_of_its_range_is_named() {
         assert_eq!(found, Err(sentence.to_owned()));
     };
     for timeouts_to_lose in [0, 3] {
-        let ruleset = Ruleset {
-            timeouts_to_lose,
-            ..YESHOU
-        };
-        check(
-            ruleset,
-            &format!("timeouts_to_lose is {timeouts_to_lose}, but must be 1 or 2"),
-        );
+        let ruleset = Ruleset { timeouts_to_lose, ..YESHOU };
+        check(ruleset, &format!("timeouts_to_lose is {timeouts_to_lose}, but must be 1 or 2"));
     }
     for no_capture_rounds in [0, 501, u16::MAX] {
-        let ruleset = Ruleset {
-            no_capture_rounds,
-            ..YESHOU
-        };
-        check(
-            ruleset,
-            &format!("no_capture_rounds is {no_capture_rounds}, but must be 1 to 500"),
-        );
+        let ruleset = Ruleset { no_capture_rounds, ..YESHOU };
+        check(ruleset, &format!("no_capture_rounds is {no_capture_rounds}, but must be 1 to 500"));
     }
-    check(
-        Ruleset {
-            short_game_rounds: 101,
-            ..YESHOU
-        },
-        "short_game_rounds is 101, but must be 0 to 100",
-    );
+    check(Ruleset { short_game_rounds: 101, ..YESHOU }, "short_game_rounds is 101, but must be 0 to 100");
 }
 
 // Section 7: the words.

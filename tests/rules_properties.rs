@@ -13,9 +13,7 @@ const GAMES: u64 = 150;
 
 /// Every move that can be written: 63 × 63.
 fn every_move() -> impl Iterator<Item = Move> {
-    Square::ALL
-        .into_iter()
-        .flat_map(|from| Square::ALL.into_iter().map(move |to| Move { from, to }))
+    Square::ALL.into_iter().flat_map(|from| Square::ALL.into_iter().map(move |to| Move { from, to }))
 }
 
 /// Plays `GAMES` games to their end, or to `plies`, and looks at each line on the way.
@@ -45,11 +43,7 @@ fn on_every_line(plies: u32, mut look: impl FnMut(&Line, &mut Dice)) {
 fn every_reachable_position_is_read_back_as_it_was_written() {
     on_every_line(400, |line, _| {
         let text = line.position().to_string();
-        assert_eq!(
-            Position::read(&text).as_ref(),
-            Ok(line.position()),
-            "{text}"
-        );
+        assert_eq!(Position::read(&text).as_ref(), Ok(line.position()), "{text}");
     });
 }
 
@@ -71,9 +65,7 @@ fn the_list_is_what_the_judge_allows_among_all_moves() {
     on_every_line(120, |line, _| {
         let legal = line.legal_moves();
         assert!(legal.moves.is_sorted_by_key(|m| m.mv));
-        let judged: Vec<_> = every_move()
-            .filter_map(|mv| line.judge(mv).ok().map(|allowed| (mv, allowed)))
-            .collect();
+        let judged: Vec<_> = every_move().filter_map(|mv| line.judge(mv).ok().map(|allowed| (mv, allowed))).collect();
         let listed: Vec<_> = legal.moves.iter().map(|m| (m.mv, m.captured)).collect();
         let allowed: Vec<_> = judged.iter().map(|(mv, a)| (*mv, a.captured)).collect();
         assert_eq!(listed, allowed, "{line:?}");
@@ -199,11 +191,7 @@ fn the_bars_are_those_that_the_whole_history_gives() {
     for seed in 0..8 * GAMES {
         let mut dice = Dice(seed ^ 0xba5);
         let ruleset = dice.ruleset();
-        let free = Ruleset {
-            seven_three: false,
-            seventeen_five: false,
-            ..ruleset
-        };
+        let free = Ruleset { seven_three: false, seventeen_five: false, ..ruleset };
         let mut line = Line::new(dice.start(&ruleset), ruleset);
         let mut history: [Vec<(Animal, Square, u32)>; 2] = [Vec::new(), Vec::new()];
         let mut latest = [None; 2];
@@ -211,10 +199,7 @@ fn the_bars_are_those_that_the_whole_history_gives() {
             let side = line.position().side_to_move();
             let told = told_bars(&line, free, &history[side.index()]);
             let listed: Vec<_> = line.barred();
-            let found: Vec<_> = listed
-                .iter()
-                .map(|(m, v)| (*m, v.rule(), v.plies()))
-                .collect();
+            let found: Vec<_> = listed.iter().map(|(m, v)| (*m, v.rule(), v.plies())).collect();
             assert_eq!(line.legal_moves().waived, told.is_none(), "{line:?}");
             assert_eq!(found, told.clone().unwrap_or_default(), "{line:?}");
             barred += found.len();
@@ -230,10 +215,7 @@ fn the_bars_are_those_that_the_whole_history_gives() {
             }
         }
     }
-    assert!(
-        barred > 1000 && waived > 10,
-        "{barred} barred, {waived} waived"
-    );
+    assert!(barred > 1000 && waived > 10, "{barred} barred, {waived} waived");
 }
 
 type Barred = Vec<(Move, Rule, Vec<u32>)>;
@@ -245,18 +227,11 @@ fn told_bars(line: &Line, free: Ruleset, own: &[(Animal, Square, u32)]) -> Optio
     let mut barred = Vec::new();
     for mv in allowed.iter().map(|m| m.mv) {
         let animal = position.at(mv.from).expect("an animal").animal;
-        let run: Vec<_> = own
-            .iter()
-            .rev()
-            .take_while(|(a, _, _)| *a == animal)
-            .collect();
+        let run: Vec<_> = own.iter().rev().take_while(|(a, _, _)| *a == animal).collect();
         let no_trap = |count: usize| run[..count].iter().all(|(_, s, _)| s.trap_of().is_none());
         if ruleset.seven_three && run.len() >= 7 && no_trap(7) {
-            let mut plies: Vec<u32> = run[..7]
-                .iter()
-                .filter(|(_, to, _)| *to == mv.to)
-                .map(|(_, _, ply)| *ply)
-                .collect();
+            let mut plies: Vec<u32> =
+                run[..7].iter().filter(|(_, to, _)| *to == mv.to).map(|(_, _, ply)| *ply).collect();
             plies.reverse();
             if plies.len() >= 3 && !told_chased(position, free, mv.from) {
                 barred.push((mv, Rule::SevenThree, plies));
@@ -283,9 +258,7 @@ fn told_chased(position: &Position, free: Ruleset, square: Square) -> bool {
     };
     let passed = Position::read(&passed).expect("the same board");
     let replies = Line::new(passed, free).legal_moves().moves;
-    replies
-        .iter()
-        .any(|m| m.mv.to == square && m.captured.is_some())
+    replies.iter().any(|m| m.mv.to == square && m.captured.is_some())
 }
 
 #[test]
@@ -295,10 +268,7 @@ fn nonsense_that_was_never_judged_does_no_harm() {
         let ruleset = dice.ruleset();
         let mut line = Line::new(dice.start(&ruleset), ruleset);
         for _ in 0..60 {
-            let mv = Move {
-                from: dice.pick(&Square::ALL),
-                to: dice.pick(&Square::ALL),
-            };
+            let mv = Move { from: dice.pick(&Square::ALL), to: dice.pick(&Square::ALL) };
             let before = *line.position();
             let taken = line.advance(mv);
             let after = line.position();
@@ -325,9 +295,7 @@ fn any_written_position_can_be_judged() {
         for position in [position, position.turned()] {
             let line = Line::new(position, ruleset);
             for mv in every_move() {
-                let _ = line
-                    .judge(mv)
-                    .map_err(|violation: Violation| violation.to_string());
+                let _ = line.judge(mv).map_err(|violation: Violation| violation.to_string());
             }
             assert!(!line.candidates().is_empty());
         }

@@ -4,9 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use jungle_referee::rules::{
-    Ladder, Line, Outcome, Position, Preset, Reason, Ruleset, SetupError, Side, Violation,
-};
+use jungle_referee::rules::{Ladder, Line, Outcome, Position, Preset, Reason, Ruleset, SetupError, Side, Violation};
 use serde_json::Value;
 use support::{mv, names, ruleset_of, texts};
 
@@ -26,10 +24,7 @@ fn every_verdict_of_the_table_is_given_with_its_rule_and_squares() {
 
 #[track_caller]
 fn check_verdict(position: &str, mv: &str, expected: [&str; 3], row: &str) {
-    let ruleset = Ruleset {
-        ladder: Ladder::WolfOverDog,
-        ..Ruleset::FOLK
-    };
+    let ruleset = Ruleset { ladder: Ladder::WolfOverDog, ..Ruleset::FOLK };
     let position = Position::read(position).expect(row);
     let mut line = Line::new(position, ruleset);
     let Ok(mv) = mv.parse() else {
@@ -69,11 +64,7 @@ fn every_text_of_the_table_is_set_up_or_refused_for_its_reason() {
             }
             Err(error) => ["refused", words(&error)],
         };
-        assert_eq!(
-            found,
-            [cells[2], cells.get(3).copied().unwrap_or("")],
-            "{row}"
-        );
+        assert_eq!(found, [cells[2], cells.get(3).copied().unwrap_or("")], "{row}");
         rows += 1;
     }
     assert_eq!(rows, 13);
@@ -146,10 +137,7 @@ impl Game {
         let ruleset = ruleset_of(told);
         let start = told["start"].as_str().expect("a position");
         let start = Position::set_up(start, &ruleset).expect(start);
-        Game {
-            line: Line::new(start, ruleset),
-            ending: None,
-        }
+        Game { line: Line::new(start, ruleset), ending: None }
     }
 
     #[track_caller]
@@ -186,16 +174,9 @@ fn check_turn(line: &Line, told: &Value, name: &str) {
     let legal = line.legal_moves();
     let moves = names(legal.moves.iter().map(|m| m.mv));
     assert_eq!(moves, texts(&told["legal"]), "{name}: legal");
-    assert_eq!(
-        Some(legal.waived),
-        told["waived"].as_bool(),
-        "{name}: waived"
-    );
-    let barred: BTreeMap<String, Violation> = line
-        .barred()
-        .into_iter()
-        .map(|(mv, violation)| (mv.to_string(), violation))
-        .collect();
+    assert_eq!(Some(legal.waived), told["waived"].as_bool(), "{name}: waived");
+    let barred: BTreeMap<String, Violation> =
+        line.barred().into_iter().map(|(mv, violation)| (mv.to_string(), violation)).collect();
     let told_barred = told["barred"].as_object().expect("an object");
     assert_eq!(barred.len(), told_barred.len(), "{name}: barred");
     for (mv, rule) in told_barred {

@@ -27,3 +27,9 @@ pub mod proto {
     /// The descriptors of the contract, with its comments.
     pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/jungle_v1.bin"));
 }
+
+/// The answer to a call that met a fault of ours.
+#[must_use]
+pub fn internal_fault() -> tonic::Status {
+    status::internal()
+}

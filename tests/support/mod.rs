@@ -2,8 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use jungle_referee::rules::{
-    Animal, JumpBlockers, Ladder, Line, Move, Piece, Position, Preset, Ruleset, Side, Square,
-    TigerJump,
+    Animal, JumpBlockers, Ladder, Line, Move, Piece, Position, Preset, Ruleset, Side, Square, TigerJump,
 };
 use serde_json::Value;
 
@@ -141,14 +140,8 @@ impl Dice {
     /// A move of the list; mostly one of the animal that moved last, and soon back again.
     pub(crate) fn allowed(&mut self, line: &Line, latest: Option<Move>) -> Option<Move> {
         let moves: Vec<Move> = line.legal_moves().moves.iter().map(|m| m.mv).collect();
-        let again: Vec<Move> = moves
-            .iter()
-            .copied()
-            .filter(|m| latest.is_some_and(|l| l.to == m.from))
-            .collect();
-        let back = again
-            .iter()
-            .find(|m| latest.is_some_and(|l| l.from == m.to));
+        let again: Vec<Move> = moves.iter().copied().filter(|m| latest.is_some_and(|l| l.to == m.from)).collect();
+        let back = again.iter().find(|m| latest.is_some_and(|l| l.from == m.to));
         match (moves.is_empty(), back, self.roll(10)) {
             (true, _, _) => None,
             (false, Some(back), 0..4) => Some(*back),
