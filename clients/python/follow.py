@@ -90,6 +90,7 @@ class Follower:
                 why = "it ended without an outcome"
             except Silence as silence:
                 why = str(silence)
+                self.referee.connect()
             except grpc.RpcError as rpc_error:
                 error = explain(rpc_error)
                 if error.code == grpc.StatusCode.NOT_FOUND:

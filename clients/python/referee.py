@@ -123,10 +123,23 @@ class Referee:
         self.log = log
         self.sleep = sleep
         self.retries = 0
+        self.channel = None
         self.stub = stub
         if stub is None:
-            self.channel = grpc.insecure_channel(server, options=CHANNEL_OPTIONS)
-            self.stub = services.RefereeServiceStub(self.channel)
+            self.connect()
+
+    def connect(self):
+        """Opens a new connection and gives the old one up, with whatever is still open on it.
+
+        A connection can be dead without either end having been told. Then every call on it meets
+        the same silence, until the keepalive finds out; a new connection is quicker.
+        """
+        if self.channel:
+            self.channel.close()
+        elif self.stub:
+            return  # a stub that was handed in has no connection
+        self.channel = grpc.insecure_channel(self.server, options=CHANNEL_OPTIONS)
+        self.stub = services.RefereeServiceStub(self.channel)
 
     def call(self, method, request, timeout=None):
         """Makes a call, and repeats it unchanged until its fate is known. Raises RefereeError."""
@@ -143,6 +156,8 @@ class Referee:
                 raise error
             self.retries += 1
             self.log(f"{method}: {error}; repeating it")
+            if error.code == grpc.StatusCode.DEADLINE_EXCEEDED:
+                self.connect()
             backoff.wait(error.retry_after)
 
     def watch(self, request):

@@ -89,6 +89,7 @@ class Follower {
       } catch (error) {
         if (error instanceof Silence) {
           why = error.message;
+          this.referee.connect();
         } else if (error instanceof RefereeError) {
           if (error.code === status.NOT_FOUND) throw new GameLost(error.message);
           if (error.reason === 'BEYOND_HEAD') {

@@ -115,6 +115,7 @@ class Backoff {
 // A channel to the referee in the name of one caller: a seat, a creator, or nobody.
 class Referee {
   constructor(server, token, options = {}) {
+    this.server = server;
     this.callTimeout = options.callTimeout ?? 5000;
     this.patience = options.patience ?? 120_000; // how long calls are repeated before giving up
     this.log = options.log ?? console.error;
@@ -122,9 +123,19 @@ class Referee {
     this.retries = 0;
     this.metadata = new grpc.Metadata();
     if (token) this.metadata.set('authorization', `Bearer ${token}`);
-    this.client =
-      options.client ??
-      new RefereeService(server, grpc.credentials.createInsecure(), CHANNEL_OPTIONS);
+    this.client = options.client;
+    if (!this.client) this.connect();
+  }
+
+  // Opens a new connection and gives the old one up, with whatever is still open on it.
+  //
+  // A connection can be dead without either end having been told. Then every call on it meets the
+  // same silence, until the keepalive finds out; a new connection is quicker.
+  connect() {
+    if (this.client && !(this.client instanceof RefereeService)) return; // one that was handed in
+    this.client?.close();
+    const credentials = grpc.credentials.createInsecure();
+    this.client = new RefereeService(this.server, credentials, CHANNEL_OPTIONS);
   }
 
   // Makes a call, and repeats it unchanged until its fate is known. Throws RefereeError.
@@ -137,6 +148,7 @@ class Referee {
       if (!(error.fateUnknown || error.tryLater) || Date.now() >= giveUp) throw error;
       this.retries += 1;
       this.log(`${method}: ${error.message}; repeating it`);
+      if (error.code === grpc.status.DEADLINE_EXCEEDED) this.connect();
       await backoff.wait(error.retryAfter);
     }
   }
