@@ -41,7 +41,10 @@ def arguments():
     parser.add_argument("--games", type=int, default=500, metavar="N")
     parser.add_argument("--crash-after", type=int, metavar="K",
                         help="crash once K games are written down, with one more made but not noted")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.crash_after is not None and not 0 <= options.crash_after < options.games:
+        parser.error("--crash-after must be below --games")
+    return options
 
 
 class Ledger:

@@ -108,7 +108,7 @@ def new_game(referee, options):
 def start_bot(side, server, game_id, token, options):
     command = BOTS[side] + [
         "--server", server, "--game", game_id, "--seed", str(options.seed + (side == "blue")),
-        "--style", options.style, "--offer-draws", str(options.offer_draws), "--heartbeat", "2",
+        "--style", options.style, "--offer-draws", str(options.offer_draws), "--heartbeat", "1",
     ] + ["--accept-draws"] * options.accept_draws
     # The token goes where other users of the machine cannot read it.
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
@@ -167,7 +167,8 @@ def verify(game, events, reports, proxies):
         seats = (side.upper(), "UNSPECIFIED") if game.ply < 2 else (side.upper(),)
         check(report["seat"] in seats, f"{side}'s bot thinks that it is {report['seat']}")
         check(proxies[side].cuts >= 1, f"{side}'s connection was never cut: choose an earlier moment")
-        check(report["cuts"] >= 1, f"{side}'s bot did not notice its cut")
+        # The very last call may be cut when the stream has already brought the outcome.
+        check(report["cuts"] + report["retries"] >= 1, f"{side}'s bot did not notice its cut")
 
     sequences = [event.sequence for event in events]
     check(sequences == list(range(1, len(events) + 1)), f"the sequences are {sequences}")

@@ -80,7 +80,8 @@ class Bot {
   async move() {
     const refused = new Set();
     for (;;) {
-      const legal = await this.referee.call('LegalMoves', { game_id: this.gameId });
+      const question = { game_id: this.gameId };
+      const legal = await this.referee.call('LegalMoves', question, this.timeout());
       const mayBeMine = !this.side || this.side === legal.side_to_move;
       if (!mayBeMine || legal.ply <= this.movedAt) return; // it has gone on; the stream will tell
       const moves = legal.moves.filter((m) => !refused.has(m.from_square + m.to_square));
@@ -163,7 +164,7 @@ class Bot {
     const answer = this.acceptDraws ? 'DRAW_ANSWER_ACCEPT' : 'DRAW_ANSWER_DECLINE';
     try {
       const request = { request_id: randomUUID(), game_id: this.gameId, answer };
-      await this.referee.call('AnswerDraw', request);
+      await this.referee.call('AnswerDraw', request, this.timeout());
       this.log(`draw offer: ${word(answer, 'DRAW_ANSWER_').toLowerCase()}`);
     } catch (error) {
       if (error.reason !== 'NO_OFFER' && error.reason !== 'GAME_OVER') throw error;

@@ -82,7 +82,8 @@ class Bot:
         """Makes a move at the ply that is current now, if it is this bot's turn."""
         refused = set()
         while True:
-            legal = self.referee.call("LegalMoves", api.LegalMovesRequest(game_id=self.game_id))
+            question = api.LegalMovesRequest(game_id=self.game_id)
+            legal = self.referee.call("LegalMoves", question, self.timeout())
             if self.side not in (None, legal.side_to_move) or legal.ply <= self.moved_at:
                 return  # the game has gone on; the stream will tell
             moves = [m for m in legal.moves if (m.from_square, m.to_square) not in refused]
@@ -166,7 +167,7 @@ class Bot:
             request_id=str(uuid.uuid4()), game_id=self.game_id, answer=answer
         )
         try:
-            self.referee.call("AnswerDraw", request)
+            self.referee.call("AnswerDraw", request, self.timeout())
             self.log(f"draw offer: {answer.removeprefix('DRAW_ANSWER_').lower()}")
         except RefereeError as error:
             if error.reason not in ("NO_OFFER", "GAME_OVER"):
@@ -221,7 +222,7 @@ def main():
     tag = f"python {options.side or options.game[-6:]}"
 
     def log(text):
-        print(f"[{tag}] {text}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"[{tag}] {text}\n")  # one write, so that lines of two bots do not mix
 
     referee = Referee(options.server, options.token, options.call_timeout, options.patience, log)
     bot = Bot(
