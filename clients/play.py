@@ -72,7 +72,7 @@ def arguments():
     parser.add_argument("--accept-draws", action="store_true")
     parser.add_argument("--red-cut-at-ply", type=int, default=6, metavar="PLY",
                         help="cut Red's connection when this ply is reached")
-    parser.add_argument("--blue-cut-after", type=int, default=6000, metavar="BYTES",
+    parser.add_argument("--blue-cut-after", type=int, default=4000, metavar="BYTES",
                         help="cut Blue's connection when so many bytes have come down it")
     parser.add_argument("--silently", action="store_true",
                         help="cut without a reset: the connection stays open, but nothing passes")

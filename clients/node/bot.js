@@ -90,7 +90,7 @@ class Bot {
         return; // the game is over; the stream will tell
       }
       const left = this.timeLeft();
-      const pause = timeToThink(this.think, left);
+      const pause = this.side ? timeToThink(this.think, left) : 0;
       const move = choose(moves, legal.side_to_move, this.rng, this.style);
       if (pause) await pauseFor(pause); // an engine would search here, until the pause is over
       const request = {
@@ -161,6 +161,10 @@ class Bot {
     const id = `${offer.side} ${offer.ply}`;
     if (id === this.answered) return;
     this.answered = id;
+    // After a cut this may be an old state, told again. Answer no offer but the one that is open now.
+    const question = { game_id: this.gameId };
+    const { game } = await this.referee.call('GetGame', question, this.timeout());
+    if (game.open_offer?.side !== offer.side || game.open_offer.ply !== offer.ply) return;
     const answer = this.acceptDraws ? 'DRAW_ANSWER_ACCEPT' : 'DRAW_ANSWER_DECLINE';
     try {
       const request = { request_id: randomUUID(), game_id: this.gameId, answer };

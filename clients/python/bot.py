@@ -92,7 +92,7 @@ class Bot:
                     raise RuntimeError("the referee refuses moves that it lists as legal")
                 return  # the game is over; the stream will tell
             left = self.time_left()
-            pause = time_to_think(self.think, left)
+            pause = time_to_think(self.think, left) if self.side else 0
             move = choose(moves, legal.side_to_move, self.rng, self.style)
             if pause:
                 time.sleep(pause)  # an engine would search here, until the pause is over
@@ -162,6 +162,11 @@ class Bot:
         if offer == self.answered:
             return
         self.answered = offer
+        # After a cut this may be an old state, told again. Answer no offer but the one open now.
+        question = api.GetGameRequest(game_id=self.game_id)
+        now = self.referee.call("GetGame", question, self.timeout()).game
+        if now.open_offer != state.open_offer:
+            return
         answer = "DRAW_ANSWER_ACCEPT" if self.accept_draws else "DRAW_ANSWER_DECLINE"
         request = api.AnswerDrawRequest(
             request_id=str(uuid.uuid4()), game_id=self.game_id, answer=answer

@@ -292,9 +292,21 @@ class Moves(unittest.TestCase):
                   event(2, side_to_move=BLUE, open_offer=offer, **self.RUNNING),
                   event(3, outcome=DEN)]
         for accept, answer in ((False, api.DRAW_ANSWER_DECLINE), (True, api.DRAW_ANSWER_ACCEPT)):
-            r = referee(WatchGame=[FakeStream(stream)], AnswerDraw=[api.AnswerDrawResponse()])
+            r = referee(WatchGame=[FakeStream(stream)], AnswerDraw=[api.AnswerDrawResponse()],
+                        GetGame=[api.GetGameResponse(game=nouns.Game(open_offer=offer))])
             Bot(r, "g", side=RED, accept_draws=accept).run()
             self.assertEqual([a.answer for a in r.stub.requests("AnswerDraw")], [answer])
+
+    def test_an_old_offer_told_again_does_not_answer_a_newer_one(self):
+        old, new = nouns.DrawOffer(side=BLUE, ply=3), nouns.DrawOffer(side=BLUE, ply=5)
+        r = referee(
+            WatchGame=[FakeStream([
+                snapshot(1, side_to_move=BLUE, open_offer=old, **self.RUNNING),
+                event(2, outcome=DEN)])],
+            GetGame=[api.GetGameResponse(game=nouns.Game(open_offer=new))],
+        )
+        Bot(r, "g", side=RED, accept_draws=True).run()
+        self.assertEqual(r.stub.requests("AnswerDraw"), [])
 
 
 if __name__ == "__main__":

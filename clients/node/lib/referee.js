@@ -133,6 +133,7 @@ class Referee {
   // same silence, until the keepalive finds out; a new connection is quicker.
   connect() {
     if (this.client && !(this.client instanceof RefereeService)) return; // one that was handed in
+    this.stream?.cancel();
     this.client?.close();
     const credentials = grpc.credentials.createInsecure();
     this.client = new RefereeService(this.server, credentials, CHANNEL_OPTIONS);
@@ -164,7 +165,8 @@ class Referee {
 
   // Opens a WatchGame stream. Iterating over it throws when it breaks.
   watch(request) {
-    return this.client.WatchGame(request, this.metadata);
+    this.stream = this.client.WatchGame(request, this.metadata);
+    return this.stream;
   }
 
   close() {

@@ -279,10 +279,24 @@ test('an offer is answered once', async () => {
           event(3, { outcome: DEN }),
         ],
       ],
+      GetGame: [{ game: { open_offer } }],
       AnswerDraw: [{}],
     });
     await new Bot(referee, 'g', { side: RED, acceptDraws }).run();
     const answer = acceptDraws ? 'DRAW_ANSWER_ACCEPT' : 'DRAW_ANSWER_DECLINE';
     assert.deepEqual(requests('AnswerDraw').map((request) => request.answer), [answer]);
   }
+});
+
+test('an old offer told again does not answer a newer one', async () => {
+  const open_offer = { side: BLUE, ply: 3 };
+  const { referee, requests } = fake({
+    WatchGame: [
+      [snapshot(1, { side_to_move: BLUE, open_offer, ...RUNNING }), event(2, { outcome: DEN })],
+    ],
+    GetGame: [{ game: { open_offer: { side: BLUE, ply: 5 } } }],
+    AnswerDraw: [],
+  });
+  await new Bot(referee, 'g', { side: RED, acceptDraws: true }).run();
+  assert.deepEqual(requests('AnswerDraw'), []);
 });
