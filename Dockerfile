@@ -1,7 +1,6 @@
-# syntax=docker/dockerfile:1
 # Both base images are arguments, so that an operator can pin or mirror them.
-ARG BUILD_IMAGE=docker.io/library/rust:1.95-bookworm
-ARG RUN_IMAGE=docker.io/library/debian:bookworm-slim
+ARG BUILD_IMAGE=rust:1.95-bookworm
+ARG RUN_IMAGE=debian:bookworm-slim
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
