@@ -1,6 +1,6 @@
 //! What the server says of itself: log lines, on standard error.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use tracing_subscriber::EnvFilter;
 
@@ -10,7 +10,8 @@ use crate::config::{Config, LogFormat};
 pub fn start(config: &Config) {
     // The filter was checked with the other settings.
     let filter = EnvFilter::try_new(&config.log).unwrap_or_default();
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
     let started = match config.log_format {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().try_init(),

@@ -77,7 +77,7 @@ fn a_move(mv: Move) -> pb::Move {
 
 fn played(ply: u32, moved: &Moved) -> pb::PlayedMove {
     pb::PlayedMove {
-        ply,
+        ply: Some(ply),
         from_square: moved.mv.from.to_string(),
         to_square: moved.mv.to.to_string(),
         captured: maybe_animal(moved.captured),
@@ -195,9 +195,9 @@ pub(super) fn outcome(outcome: &Outcome) -> pb::Outcome {
     pb::Outcome {
         winner: maybe_side(outcome.winner),
         reason: reason(outcome.reason).into(),
-        scored: outcome.scored,
-        red_points: f64::from(red) / 2.0,
-        blue_points: f64::from(blue) / 2.0,
+        scored: Some(outcome.scored),
+        red_points: Some(f64::from(red) / 2.0),
+        blue_points: Some(f64::from(blue) / 2.0),
         abort_reason: String::new(),
     }
 }
@@ -208,18 +208,19 @@ fn ending(ending: &Ending) -> pb::Outcome {
 }
 
 fn clock(game: &Game, now: Time) -> pb::Clock {
+    let tally = game.settings().ruleset.timeouts_to_lose > 1;
     pb::Clock {
         red_remaining: game.remaining(Side::Red, now).map(span),
         blue_remaining: game.remaining(Side::Blue, now).map(span),
         running_side: maybe_side(game.running().map(|(side, _)| side)),
         deadline: game.clock_due().map(|due| time(due.at)),
-        red_expiries: game.expiries(Side::Red).into(),
-        blue_expiries: game.expiries(Side::Blue).into(),
+        red_expiries: tally.then(|| game.expiries(Side::Red).into()),
+        blue_expiries: tally.then(|| game.expiries(Side::Blue).into()),
     }
 }
 
 fn offer(offer: Offer) -> pb::DrawOffer {
-    pb::DrawOffer { side: side(offer.side).into(), ply: offer.ply }
+    pb::DrawOffer { side: side(offer.side).into(), ply: Some(offer.ply) }
 }
 
 fn presence(game: &Game) -> pb::Presence {
@@ -231,13 +232,18 @@ fn presence(game: &Game) -> pb::Presence {
     }
 }
 
+/// A side's refused moves, in a game that counts them.
+fn refusals(game: &Game, side: Side) -> Option<u32> {
+    game.settings().refusal_limit.map(|_| game.refusals(side))
+}
+
 pub(super) fn game(id: GameId, view: &View) -> pb::Game {
     let View { game, moves, now } = view;
     pb::Game {
         game_id: id.to_string(),
         status: status(game.status()).into(),
         sequence: game.sequence(),
-        ply: game.line().ply(),
+        ply: Some(game.line().ply()),
         position: game.line().position().to_string(),
         side_to_move: side(game.line().position().side_to_move()).into(),
         moves: (0..).zip(moves).map(|(ply, moved)| played(ply, moved)).collect(),
@@ -250,8 +256,8 @@ pub(super) fn game(id: GameId, view: &View) -> pb::Game {
         created_at: Some(time(game.created_at())),
         started_at: game.started_at().map(time),
         ended_at: game.ended_at().map(time),
-        red_refusals: game.refusals(Side::Red),
-        blue_refusals: game.refusals(Side::Blue),
+        red_refusals: refusals(game, Side::Red),
+        blue_refusals: refusals(game, Side::Blue),
     }
 }
 
@@ -261,7 +267,7 @@ pub(super) fn summary(id: GameId, game: &Game) -> pb::GameSummary {
         game_id: id.to_string(),
         status: status(game.status()).into(),
         sequence: game.sequence(),
-        ply: game.line().ply(),
+        ply: Some(game.line().ply()),
         preset: settings.preset.to_owned(),
         ruleset_hash: ruleset_hash(&settings.ruleset),
         is_match: settings.is_match,
@@ -290,7 +296,7 @@ pub(super) fn event(record: &Record, game: &Game) -> pb::GameEvent {
         sequence: record.sequence,
         time: Some(time(record.event.at)),
         status: status(game.status()).into(),
-        ply: game.line().ply(),
+        ply: Some(game.line().ply()),
         side_to_move: side(position.side_to_move()).into(),
         position: position.to_string(),
         clock: Some(clock(game, record.written)),
@@ -415,8 +421,8 @@ pub(super) fn refusal(why: &Violation, game: &Game, side: Side, at: Time) -> pb:
     pb::MoveRefusal {
         violation: Some(violation(why)),
         consequence: consequence.into(),
-        refusals: game.refusals(side),
-        ply: game.line().ply(),
+        refusals: refusals(game, side),
+        ply: Some(game.line().ply()),
         sequence: game.sequence(),
         clock: Some(clock(game, at)),
         outcome: game.ending().map(ending),

@@ -221,12 +221,12 @@ impl pb::referee_service_server::RefereeService for Referee {
                 let id = decode::game_id(&id).map_err(refuse)?;
                 let found = self.find(identity, id)?;
                 let game = found.slot.state(found.role.side()).await.map_err(|fault| status::fault(id, &fault))?;
-                (*game.line(), game.sequence(), encode::game_outcome(&game))
+                (*game.line(), Some(game.sequence()), encode::game_outcome(&game))
             }
             Some(Subject::Line(_)) | None if identity == Identity::Unknown => return Err(status::token_invalid()),
             Some(Subject::Line(line)) => {
                 let (line, outcome) = decode::line(line).map_err(refuse)?;
-                (line, 0, outcome.as_ref().map(encode::outcome))
+                (line, None, outcome.as_ref().map(encode::outcome))
             }
             None => return Err(refuse(decode::Malformed::new("subject", "set game_id or line"))),
         };
@@ -423,7 +423,7 @@ fn verdict(id: GameId, side: Side, reply: Reply) -> Result<pb::SubmitMoveRespons
 
 fn legal_moves(
     line: &Line,
-    sequence: u64,
+    sequence: Option<u64>,
     outcome: Option<pb::Outcome>,
     from: Option<Square>,
     explain: bool,
@@ -431,7 +431,7 @@ fn legal_moves(
     let wanted = |square: Square| from.is_none_or(|from| from == square);
     let position = line.position();
     let mut response = pb::LegalMovesResponse {
-        ply: line.ply(),
+        ply: Some(line.ply()),
         sequence,
         position: position.to_string(),
         side_to_move: encode::side(position.side_to_move()).into(),
