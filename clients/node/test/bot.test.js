@@ -77,9 +77,9 @@ function fake(answers) {
 }
 
 const event = (sequence, fields) =>
-  travelled('WatchGameResponse', { event: { sequence, ...fields } });
+  travelled('WatchGameResponse', { event: { sequence, ply: 0, ...fields } });
 const snapshot = (sequence, fields) =>
-  travelled('WatchGameResponse', { snapshot: { sequence, ...fields } });
+  travelled('WatchGameResponse', { snapshot: { sequence, ply: 0, ...fields } });
 const move = (text, captures) => ({
   from_square: text.slice(0, 2),
   to_square: text.slice(2),
