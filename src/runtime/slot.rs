@@ -193,13 +193,13 @@ impl Slot {
         inner.view(self.house.clock.now()).ok_or(Fault::NoSuchGame)
     }
 
-    /// Looks at the game without its moves, with the time settled.
+    /// Looks at the game, with the time settled, and leaves its moves out.
     ///
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
-    pub async fn state(self: &Arc<Self>, seat: Option<Side>) -> Result<Game, Fault> {
+    pub async fn glance(self: &Arc<Self>, seat: Option<Side>) -> Result<View, Fault> {
         self.settle(seat).await;
-        self.lock().game.clone().ok_or(Fault::NoSuchGame)
+        self.lock().glance(self.house.clock.now()).ok_or(Fault::NoSuchGame)
     }
 
     /// Lets happen what is due, and notes that a seat has shown itself, before a look.
