@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::FalseyValueParser;
 
 use crate::game::Span;
 use crate::runtime::{Limits, TokenKey};
@@ -29,7 +30,7 @@ pub struct ServeArgs {
     #[arg(long, env = "JUNGLE_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
     pub listen: String,
     /// Lets anybody create games beyond loopback without a creator's key.
-    #[arg(long, env = "JUNGLE_OPEN")]
+    #[arg(long, env = "JUNGLE_OPEN", value_parser = FalseyValueParser::new())]
     pub open: bool,
     /// The key for NewGame, ListGames and AbortGame, at least 16 bytes. Other users of the machine can
     /// see flags: better give a file.
