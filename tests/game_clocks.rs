@@ -632,7 +632,8 @@ fn each_side_has_one_offer_a_ply() {
 #[test]
 fn a_move_is_judged_whatever_becomes_of_the_offer_with_it() {
     let off = Ruleset { agreed_draw: false, ..Ruleset::YESHOU };
-    let cases: [(Ruleset, &[Command], OfferResult, Option<(Side, u32)>); 5] = [
+    type Case<'a> = (Ruleset, &'a [Command], OfferResult, Option<(Side, u32)>);
+    let cases: [Case<'_>; 5] = [
         (Ruleset::YESHOU, &[], OfferResult::Made, Some((Red, 0))),
         (off, &[], OfferResult::DrawsOff, None),
         (Ruleset::YESHOU, &[Command::OfferDraw(Red)], OfferResult::OfferOpen, Some((Red, 0))),

@@ -144,7 +144,7 @@ impl Play {
 
     fn check_event(&self, record: &Record, before: &Game, last: Time) {
         assert_eq!(record.sequence, before.sequence() + 1, "no gaps");
-        assert_eq!(before.status() == Status::Ended, false, "nothing follows the end: {record:?}");
+        assert!(before.status() != Status::Ended, "nothing follows the end: {record:?}");
         assert!(record.event.at >= last, "times never go back: {record:?} after {last:?}");
         assert!(record.written >= record.event.at);
         let moved = matches!(record.event.kind, Kind::Moved(_));
