@@ -182,6 +182,8 @@ impl Play {
             assert_eq!(side, game.line().position().side_to_move());
             let moved = matches!(record.event.kind, Kind::Moved(_) | Kind::SeatShown { .. } | Kind::Started);
             assert!(!moved || since == record.written, "the next clock starts when the event is written");
+            let expired = matches!(record.event.kind, Kind::TimeExpired(_));
+            assert!(!expired || since == record.event.at, "a fresh allowance runs from the expiry's date");
         }
     }
 

@@ -570,8 +570,9 @@ enum Changing {
 
 /// What it was answered, `replayed` apart.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a few of them live at a time")]
 enum Answered {
-    New(Box<pb::NewGameResponse>),
+    New(pb::NewGameResponse),
     Verdict(Option<Verdict>),
     Event(Option<pb::GameEvent>),
 }
@@ -582,7 +583,7 @@ impl Changing {
             Self::New(request) => {
                 let response = client.new_game(request).await?.into_inner();
                 let replayed = response.replayed;
-                (Answered::New(Box::new(pb::NewGameResponse { replayed: false, ..response })), replayed)
+                (Answered::New(pb::NewGameResponse { replayed: false, ..response }), replayed)
             }
             Self::Move(token, request) => {
                 let response = client.submit_move(by(&token, request)).await?.into_inner();
