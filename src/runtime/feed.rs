@@ -96,11 +96,7 @@ impl Watch {
     /// Why it cannot.
     pub async fn begin(slot: &Arc<Slot>, options: WatchOptions) -> Result<Self, WatchFault> {
         slot.settle(options.seat).await;
-        let watch = Self::enter(slot, options)?;
-        if let Some((side, _)) = &watch.seat {
-            slot.enter_silently(Command::Arrive(*side));
-        }
-        Ok(watch)
+        Self::enter(slot, options)
     }
 
     fn enter(slot: &Arc<Slot>, options: WatchOptions) -> Result<Self, WatchFault> {
@@ -117,10 +113,12 @@ impl Watch {
                 Game::fold(seen.ok_or(WatchFault::BeyondHead { head })?)
             }
         };
+        let mut replaces = false;
         let seat = match options.seat {
             Some(side) => {
                 let streams = &mut inner.seat_streams[side.index()];
-                if streams.len() >= STREAMS_PER_SEAT {
+                replaces = streams.len() >= STREAMS_PER_SEAT;
+                if replaces {
                     streams.remove(0).replaced.store(true, Ordering::Release);
                 }
                 let flag = Arc::new(StreamFlag::default());
@@ -137,9 +135,15 @@ impl Watch {
             }
         };
         let feed = inner.feed.get_or_insert_with(|| watch::Sender::new(head));
-        // Wakes a stream that has just been replaced.
-        feed.send_replace(head);
+        if replaces {
+            // Wakes the stream that has just been replaced.
+            feed.send_replace(head);
+        }
         let news = feed.subscribe();
+        if let Some(side) = options.seat {
+            // One step with the stream's place: comings and goings are judged in the order they happened.
+            slot.enter_silently(inner, Command::Arrive(side));
+        }
         Ok(Self {
             slot: Arc::clone(slot),
             seen,
@@ -240,9 +244,8 @@ impl Drop for Watch {
         if inner.spectators == 0 && inner.seat_streams.iter().all(Vec::is_empty) {
             inner.feed = None;
         }
-        drop(inner);
         if let Some(side) = departed {
-            self.slot.enter_silently(Command::Depart(side));
+            self.slot.enter_silently(inner, Command::Depart(side));
         }
     }
 }
