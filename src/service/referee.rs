@@ -85,18 +85,7 @@ impl Found {
     ) -> Result<(pb::GameEvent, bool), Status> {
         let reply = self.slot.ask(self.role.side(), command, request).await;
         let answer = reply.map_err(|fault| status::fault(self.id, &fault))?;
-        note(self.id, &answer);
         Ok((encode::event(&answer.record, &answer.game), answer.replayed))
-    }
-}
-
-/// Tells the log of a change that was made.
-fn note(id: GameId, answer: &Answer) {
-    let Answer { game, record, replayed } = answer;
-    debug!(game = %id, sequence = record.sequence, replayed, "event");
-    if let Some(ending) = record.event.ending.as_ref().filter(|_| !replayed) {
-        let reason = ending.outcome.reason.id();
-        info!(game = %id, reason, winner = encode::winner_name(ending.outcome.winner), plies = game.line().ply(), "game over");
     }
 }
 
@@ -389,7 +378,6 @@ fn verdict(id: GameId, side: Side, reply: Reply) -> Result<pb::SubmitMoveRespons
     use pb::submit_move_response::Verdict;
     let (verdict, replayed) = match reply {
         Ok(answer) => {
-            note(id, &answer);
             let Answer { game, record, replayed } = &answer;
             let verdict = match &record.event.kind {
                 Kind::Moved(moved) => Verdict::Accepted(encode::accepted(record, game, moved)),
