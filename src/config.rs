@@ -19,6 +19,9 @@ use crate::service::{Keys, ServiceLimits};
 /// The shortest secret that is taken for a key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
+/// The longest duration that a flag may give: far more than any server runs, far less than a clock can count.
+const LONGEST_DURATION: Duration = Duration::from_secs(3_650 * 86_400);
+
 /// Where a server listens unless told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 
@@ -173,9 +176,13 @@ impl Check {
         }
     }
 
-    /// A duration of more than nothing.
+    /// A duration of more than nothing, and of no more than a clock can count to.
     fn duration(&mut self, flag: &str, text: &str) -> Duration {
         match humantime::parse_duration(text) {
+            Ok(duration) if duration > LONGEST_DURATION => {
+                self.problem(flag, format_args!("{text:?} is more than 3650 days"));
+                Duration::ZERO
+            }
             Ok(duration) if !duration.is_zero() => duration,
             Ok(_) | Err(_) => {
                 self.problem(flag, format_args!("{text:?} is not a duration such as 500ms, 10s or 24h"));

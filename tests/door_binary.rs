@@ -50,7 +50,8 @@ impl Drop for TextFile {
 /// Wrong values of every flag; `None` for a flag that has none.
 fn wrong_values() -> Vec<(&'static str, Option<&'static [&'static str]>)> {
     const NUMBERS: &[&str] = &["0", "-1", "1.5", "many", "", " 1", "1,000", "99999999999999999999999"];
-    const DURATIONS: &[&str] = &["0s", "0", "10", "-1s", "soon", "", "1 fortnight", "1e3s"];
+    const DURATIONS: &[&str] =
+        &["0s", "0", "10", "-1s", "soon", "", "1 fortnight", "1e3s", "3651d", "500000000000years"];
     vec![
         ("listen", Some(&["50051", "localhost", "127.0.0.1", "127.0.0.1:99999", ":50051", "", "0.0.0.0:0", "[::]:0"])),
         ("open", None),
@@ -325,7 +326,8 @@ fn wrong_settings_end_it_with_code_64_and_one_message_that_names_them_all() {
         assert_eq!(asked.err.matches(&format!("--{flag}: ")).count(), 1, "--{flag} in {}", asked.err);
     }
     assert!(!asked.err.contains("short"), "a key in the message: {}", asked.err);
-    let rows: [(&[&str], &[(&str, &str)], &str); 9] = [
+    type Environment = &'static [(&'static str, &'static str)];
+    let rows: [(&[&str], Environment, &str); 9] = [
         (&[], &[("JUNGLE_GRACE", "never")], "--grace"),
         (&["serve", "--listen=0.0.0.0:0"], &[], "--creator-key-file"),
         (&["serve", "--listen=0.0.0.0:0"], &[("JUNGLE_OPEN", "false")], "--creator-key-file"),
@@ -341,6 +343,34 @@ fn wrong_settings_end_it_with_code_64_and_one_message_that_names_them_all() {
         assert_eq!((asked.code, asked.out.as_str()), (Some(64), ""), "{arguments:?}: {asked:?}");
         assert!(asked.err.contains(names), "{arguments:?}: {asked:?}");
     }
+}
+
+/// "I set every limit as high as it goes, and it still serves."
+#[tokio::test]
+async fn the_highest_values_that_are_taken_serve() {
+    let (flags, number) = (wrong_values(), usize::MAX.to_string());
+    let arguments: Vec<String> = flags
+        .iter()
+        .filter_map(|(flag, values)| match (*flag, values.is_some_and(|values| values.contains(&"0s"))) {
+            ("max-streams-per-connection", _) => Some(format!("--{flag}={}", u32::MAX)),
+            (_, true) => Some(format!("--{flag}=3650d")),
+            (flag, false) => {
+                (flag.starts_with("max-") || flag == "keep-finished").then(|| format!("--{flag}={number}"))
+            }
+        })
+        .collect();
+    assert_eq!(arguments.len(), 12, "{arguments:?}");
+    let arguments: Vec<&str> = ["serve"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+    let running = Running::start(&arguments, &[FREE_PORT]);
+    let mut client = running.client().await;
+    let table = Table::new(&mut client, pb::NewGameRequest::default()).await;
+    let mut stream = table.watch(&mut client, None, Some(0)).await.expect("a stream");
+    assert!(next_event(&mut stream).await.expect("no error").is_some());
+    running.signal("TERM");
+    assert_eq!(told(next_event(&mut stream).await).reason, "SERVER_STOPPING");
+    let (code, err) = running.end().await;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("panicked"), "{err}");
 }
 
 /// "Another server had the port already."

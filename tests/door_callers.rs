@@ -133,7 +133,6 @@ async fn check(flags: &[&str], private: bool, expected: &[(&'static str, Expecte
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    println!("{} calls by {} callers", expected.len(), CALLERS.len());
     server.stop().await;
 }
 

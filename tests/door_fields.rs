@@ -239,7 +239,8 @@ fn rulesets(rows: &mut Rows, path: &str, ask: Set<pb::RulesetSpec>) {
     for preset in ["", "yeshou", "datou", "folk", "folk-fox"] {
         rows.fine(&at("preset"), preset, move |table| ask(table, spec(|s| s.preset = preset.to_owned())));
     }
-    let enums: [(&str, i32, fn(&mut pb::RulesetSpec, i32)); 3] = [
+    type Change<T> = fn(&mut pb::RulesetSpec, T);
+    let enums: [(&str, i32, Change<i32>); 3] = [
         ("ladder", 3, |s, number| s.ladder = number),
         ("jump_blockers", 2, |s, number| s.jump_blockers = number),
         ("tiger_jump", 2, |s, number| s.tiger_jump = number),
@@ -253,7 +254,8 @@ fn rulesets(rows: &mut Rows, path: &str, ask: Set<pb::RulesetSpec>) {
             rows.fine(&at(field), number.to_string(), move |table| ask(table, spec(|s| set(s, number))));
         }
     }
-    let numbers: [(&str, &[u32], &[u32], fn(&mut pb::RulesetSpec, u32)); 3] = [
+    type Numbers = &'static [u32];
+    let numbers: [(&str, Numbers, Numbers, Change<u32>); 3] = [
         ("timeouts_to_lose", &[0, 3, 257, u32::MAX], &[1, 2], |s, number| s.timeouts_to_lose = Some(number)),
         ("no_capture_rounds", &[0, 501, 65_537, u32::MAX], &[1, 500], |s, number| s.no_capture_rounds = Some(number)),
         ("short_game_rounds", &[101, 256, u32::MAX], &[0, 100], |s, number| s.short_game_rounds = Some(number)),
@@ -715,7 +717,12 @@ async fn whatever_a_caller_writes_into_a_field_the_answer_names_the_field_and_th
         let who = match &ask {
             Ask::SubmitMove(_) | Ask::OfferDraw(_) | Ask::AnswerDraw(_) | Ask::LeaveGame(_) => bearer(&game.red),
             Ask::AbortGame(_) => bearer(&game.arbiter),
-            _ => nobody(),
+            Ask::NewGame(_)
+            | Ask::GetGame(_)
+            | Ask::ListGames(_)
+            | Ask::ListRulesets(_)
+            | Ask::LegalMoves(_)
+            | Ask::WatchGame(_) => nobody(),
         };
         let answer = ask.send(&mut client, &who).await;
         if let Err(complaint) = check(&row.expect, answer) {
