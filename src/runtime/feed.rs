@@ -117,10 +117,12 @@ impl Watch {
                 Game::fold(seen.ok_or(WatchFault::BeyondHead { head })?)
             }
         };
+        let mut replaces = false;
         let seat = match options.seat {
             Some(side) => {
                 let streams = &mut inner.seat_streams[side.index()];
-                if streams.len() >= STREAMS_PER_SEAT {
+                replaces = streams.len() >= STREAMS_PER_SEAT;
+                if replaces {
                     streams.remove(0).replaced.store(true, Ordering::Release);
                 }
                 let flag = Arc::new(StreamFlag::default());
@@ -137,8 +139,10 @@ impl Watch {
             }
         };
         let feed = inner.feed.get_or_insert_with(|| watch::Sender::new(head));
-        // Wakes a stream that has just been replaced.
-        feed.send_replace(head);
+        if replaces {
+            // Wakes the stream that has just been replaced, and the others for nothing: hence not always.
+            feed.send_replace(head);
+        }
         let news = feed.subscribe();
         Ok(Self {
             slot: Arc::clone(slot),
