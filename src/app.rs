@@ -118,6 +118,8 @@ impl App {
             .http2_keepalive_timeout(Some(config.keepalive_timeout))
             .http2_max_header_list_size(HEADER_BYTES)
             .http2_max_local_error_reset_streams(Some(RESETS_FOR_ERRORS))
+            // Who closes all its calls at once keeps its connection: h2 by itself closes it after twenty.
+            .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams_per_connection).ok())
             .layer(pace::Pace)
             .layer(CallSpans::default())
             .layer(CatchPanicLayer::custom(on_panic))
