@@ -34,8 +34,8 @@ async fn read_all(mut stream: Streaming<pb::WatchGameResponse>) -> Vec<u64> {
 /// "Two of a thousand do not read. The others, and we who play, notice nothing."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watch_and_two_that_do_not_read_delay_nobody() {
-    const PLIES: u32 = 60;
-    const LAST: u64 = 62;
+    const PLIES: u32 = 24;
+    const LAST: u64 = 26;
     const CONNECTIONS: usize = 4;
     // The keepalive would cut the one that does not read its socket; here it shall catch up.
     let server = TestServer::start(&["--keepalive-interval", "1h"]).await;
@@ -101,12 +101,12 @@ async fn refused_moves(client: &mut Client, table: &Table, ply: u32, number: u32
 /// "Whoever does not read costs no more, however long the game goes on."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_that_do_not_read_cost_no_more_as_the_game_goes_on() {
-    const STUCK: usize = 300;
+    const STUCK: usize = 60;
     const REFUSED: u32 = 950;
     /// What a watch may cost beyond its first events, in bytes.
     const BOUND: usize = 64 * 1024;
     /// The game's own log, the allocator's slack.
-    const ROOM: usize = 8 << 20;
+    const ROOM: usize = 6 << 20;
     let process = Process::start(&["--keepalive-interval", "1h"]);
     let addr = process.addr;
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{addr}")).expect("an address");
@@ -114,27 +114,28 @@ async fn watchers_that_do_not_read_cost_no_more_as_the_game_goes_on() {
     let mut client = Client::new(channel);
     let mut streams: Vec<RawStream> = Vec::new();
     let mut grown = Vec::new();
-    for windows in [Windows::CLOSED, Windows::WIDE] {
+    for (windows, replays) in [(Windows::CLOSED, false), (Windows::WIDE, false), (Windows::WIDE, true)] {
         let table = Table::new(&mut client, long_game()).await;
-        // What is there once is there: the first round warms the process up.
+        // What is there once is there: the first events warm the process up.
         refused_moves(&mut client, &table, 0, 49).await;
-        let before_watching = process.memory();
         let mut watcher = RawWatcher::connect(addr, windows).await;
-        for _ in 0..STUCK {
-            streams.push(watcher.watch(&table, Some(50)).await);
+        if !replays {
+            open_watches(&mut watcher, &table, STUCK, &mut streams).await;
         }
         let before = process.memory();
         refused_moves(&mut client, &table, 0, REFUSED - 49).await;
         make_move(&mut client, &table, 0).await;
         refused_moves(&mut client, &table, 1, REFUSED).await;
+        if replays {
+            open_watches(&mut watcher, &table, STUCK, &mut streams).await;
+        }
         tokio::time::sleep(Duration::from_millis(200)).await;
         let after = process.memory();
         let bytes = event_bytes(&mut client, &table).await;
         println!(
-            "{STUCK} stuck watches, windows {}: opening cost {} bytes each; \
-             then events of {bytes} bytes happened, and cost {} each",
+            "{STUCK} stuck watches, windows of {}, {}: events of {bytes} bytes cost {} bytes a watch",
             windows.stream,
-            before.saturating_sub(before_watching) / STUCK,
+            if replays { "replaying" } else { "live" },
             after.saturating_sub(before) / STUCK,
         );
         assert!(bytes > 4 * BOUND, "{bytes} bytes of events prove nothing about a bound of {BOUND}");
@@ -145,6 +146,12 @@ async fn watchers_that_do_not_read_cost_no_more_as_the_game_goes_on() {
     }
     for grown in grown {
         assert!(grown < STUCK * BOUND + ROOM, "{STUCK} stuck watches grew by {grown} bytes");
+    }
+}
+
+async fn open_watches(watcher: &mut RawWatcher, table: &Table, number: usize, streams: &mut Vec<RawStream>) {
+    for _ in 0..number {
+        streams.push(watcher.watch(table, Some(0)).await);
     }
 }
 
@@ -306,5 +313,81 @@ async fn a_message_beyond_64_kib_is_refused_and_the_connection_goes_on() {
         let status = within(client.new_game(request)).await.expect_err("too long");
         assert_eq!(status.code(), code, "{bytes} bytes: {status}");
     }
+    make_move(&mut client, &table, 0).await;
+}
+
+/// "All my thousand bots call at once on one line."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_calls_on_one_connection_is_answered() {
+    let server = TestServer::start(&[]).await;
+    let mut client = server.client().await;
+    let table = Table::new(&mut client, long_game()).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..2_000 {
+        let (mut client, request) = (client.clone(), by(&table.blue, table.submit("g9g8")));
+        calls.spawn(async move { client.submit_move(request).await });
+    }
+    while let Some(call) = within(calls.join_next()).await {
+        let status = call.expect("no panic").expect_err("it is red's turn");
+        assert_eq!(reason(&status), "NOT_YOUR_TURN", "{status}");
+    }
+}
+
+/// "I closed a hundred boards at once, just opened, and my line is still up."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_cancelled_calls_does_not_cost_the_connection() {
+    let server = TestServer::start(&[]).await;
+    let mut client = server.client().await;
+    let table = Arc::new(Table::new(&mut client, long_game()).await);
+    for round in 0..20 {
+        let mut calls = JoinSet::new();
+        for number in 0..200 {
+            let (mut client, table) = (client.clone(), Arc::clone(&table));
+            calls.spawn(async move {
+                let patience = Duration::from_micros(50 * ((round * 200 + number) % 40));
+                let opened = tokio::time::timeout(patience, table.watch(&mut client, None, None)).await;
+                if let Ok(Err(status)) = opened {
+                    panic!("{status}");
+                }
+            });
+        }
+        while let Some(call) = within(calls.join_next()).await {
+            call.expect("no panic");
+        }
+    }
+    make_move(&mut client, &table, 0).await;
+}
+
+/// "A connection that makes nothing but errors is closed."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_of_errors_alone_is_closed() {
+    const STREAMS: u32 = 3_000;
+    let server = TestServer::start(&[]).await;
+    let mut raw = TcpStream::connect(server.addr).await.expect("it listens");
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for number in 0..STREAMS {
+        // HEADERS, the last of their stream, with ":method: POST" and nothing else.
+        bytes.extend_from_slice(&[0, 0, 1, 1, 5]);
+        bytes.extend_from_slice(&(2 * number + 1).to_be_bytes());
+        bytes.push(0x83);
+    }
+    let (mut reads, mut writes) = raw.split();
+    let mut frames = Vec::new();
+    let talk = async {
+        // The server may close before it has read all of it.
+        let (_, _) = tokio::join!(writes.write_all(&bytes), reads.read_to_end(&mut frames));
+    };
+    within(talk).await;
+    let mut kinds = [0; 256];
+    let mut rest = frames.as_slice();
+    while let [high, mid, low, kind, ..] = *rest {
+        kinds[usize::from(kind)] += 1;
+        let length = usize::try_from(u32::from_be_bytes([0, high, mid, low])).expect("small");
+        rest = rest.get(9 + length..).unwrap_or_default();
+    }
+    println!("{STREAMS} bad streams: {} reset, {} GOAWAY", kinds[3], kinds[7]);
+    assert!(kinds[7] > 0, "the connection is closed with a word");
+    let mut client = server.client().await;
+    let table = Table::new(&mut client, long_game()).await;
     make_move(&mut client, &table, 0).await;
 }
