@@ -96,11 +96,7 @@ impl Watch {
     /// Why it cannot.
     pub async fn begin(slot: &Arc<Slot>, options: WatchOptions) -> Result<Self, WatchFault> {
         slot.settle(options.seat).await;
-        let watch = Self::enter(slot, options)?;
-        if let Some((side, _)) = &watch.seat {
-            slot.enter_silently(Command::Arrive(*side));
-        }
-        Ok(watch)
+        Self::enter(slot, options)
     }
 
     fn enter(slot: &Arc<Slot>, options: WatchOptions) -> Result<Self, WatchFault> {
@@ -140,10 +136,14 @@ impl Watch {
         };
         let feed = inner.feed.get_or_insert_with(|| watch::Sender::new(head));
         if replaces {
-            // Wakes the stream that has just been replaced, and the others for nothing: hence not always.
+            // Wakes the stream that has just been replaced.
             feed.send_replace(head);
         }
         let news = feed.subscribe();
+        if let Some(side) = options.seat {
+            // One step with the stream's place: comings and goings are judged in the order they happened.
+            slot.enter_silently(inner, Command::Arrive(side));
+        }
         Ok(Self {
             slot: Arc::clone(slot),
             seen,
@@ -185,9 +185,11 @@ impl Watch {
                 _ = self.news.changed() => {}
                 _ = self.stop.changed() => {}
                 () = clock.sleep_until(self.last_told + self.heartbeat) => {
-                    self.last_told = clock.now();
-                    let view = self.slot.lock().glance(self.last_told)?;
-                    return Some(Ok(Told::Heartbeat(Box::new(view))));
+                    // What is due is told first: no heartbeat shows a deadline that has passed.
+                    self.slot.settle(None).await;
+                    self.last_told = self.slot.house().clock.now();
+                    let told = self.at_hand().or_else(|| self.sign_of_life())?;
+                    return Some(Ok(told));
                 }
             }
         }
@@ -208,6 +210,11 @@ impl Watch {
             None => self.seen = Game::from_creation(&record),
         }
         Some(Told::Event(Box::new((record, self.seen.clone()?))))
+    }
+
+    fn sign_of_life(&self) -> Option<Told> {
+        let view = self.slot.lock().glance(self.last_told)?;
+        Some(Told::Heartbeat(Box::new(view)))
     }
 
     fn cut(&self) -> Option<Cut> {
@@ -237,9 +244,8 @@ impl Drop for Watch {
         if inner.spectators == 0 && inner.seat_streams.iter().all(Vec::is_empty) {
             inner.feed = None;
         }
-        drop(inner);
         if let Some(side) = departed {
-            self.slot.enter_silently(Command::Depart(side));
+            self.slot.enter_silently(inner, Command::Depart(side));
         }
     }
 }

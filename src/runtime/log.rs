@@ -51,11 +51,12 @@ pub struct LogFault;
 
 /// Where events are written.
 pub trait Log: Send + Sync + 'static {
-    /// Writes an event as the game's `sequence`, if that is the next.
+    /// Writes an event as the game's `sequence`, if that is the next. Called under the game's lock:
+    /// what takes time belongs into [`Append::Pending`].
     fn append(&self, game: GameId, sequence: u64, event: &Event) -> Append;
 
-    /// Reads back what is written of a game after `sequence`. Asked only after [`Appended::Conflict`]
-    /// and [`Appended::Unknown`].
+    /// Reads back what is written of a game after `sequence`, in order and without gaps. Asked only after
+    /// [`Appended::Conflict`] and [`Appended::Unknown`], and again until it can be read.
     fn tail(&self, game: GameId, sequence: u64) -> Later<Result<Vec<Record>, LogFault>>;
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::ids::{GameId, Ids};
 use super::log::Log;
-use super::slot::{Fault, Reply, Slot};
+use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
 use super::timers::Timers;
 use crate::game::{ClockStart, Game, Request, Settings, Span, Status, Time};
@@ -39,6 +39,8 @@ pub struct House {
     pub(super) stop: watch::Sender<bool>,
     open: AtomicUsize,
     finished: Mutex<VecDeque<(Time, GameId)>>,
+    /// Places whose game could not be created.
+    abandoned: Mutex<Vec<GameId>>,
 }
 
 impl House {
@@ -50,6 +52,12 @@ impl House {
         if finished.len() == 1 || finished.len() > self.limits.keep_finished {
             self.timers.look_again();
         }
+    }
+
+    /// Notes that a game could not be created, even though its creator may have gone.
+    pub(super) fn abandoned(&self, game: GameId) {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).push(game);
+        self.timers.look_again();
     }
 
     /// The oldest finished game that is kept no longer, if there is one.
@@ -114,6 +122,7 @@ impl Registry {
             stop: watch::Sender::new(false),
             open: AtomicUsize::new(0),
             finished: Mutex::default(),
+            abandoned: Mutex::default(),
         };
         let (games, creations) = (RwLock::default(), Mutex::default());
         Self { house: Arc::new(house), ids, games, creations, started_at }
@@ -130,49 +139,54 @@ impl Registry {
     /// # Errors
     /// Why there is none.
     pub async fn new_game(&self, settings: Arc<Settings>, request: Option<Request>) -> Result<(GameId, Reply), Fault> {
-        let slot = match request {
-            Some(request) => {
-                let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
-                match creations.get(&request.id) {
-                    Some(slot) => Arc::clone(slot),
-                    None => {
-                        let slot = self.make_room(&settings)?;
-                        creations.insert(request.id, Arc::clone(&slot));
-                        slot
-                    }
-                }
-            }
-            None => self.make_room(&settings)?,
-        };
-        let reply = slot.create(settings, request).await;
-        let request = request.map(|request| request.id);
-        match &reply {
-            // Another call with the same request may have failed and cleared the place meanwhile.
-            Ok(answer) if !answer.replayed && self.find(slot.id()).is_none() => self.keep(&slot, request),
-            Ok(_) => {}
-            // Never written: a repeat shall begin anew.
-            Err(_) if slot.settings().is_none() => self.clear(slot.id(), request),
-            Err(_) => {}
+        let (slot, waiting) = self.enter_creation(settings, request)?;
+        let reply = waiting.reply().await;
+        if reply.is_err() {
+            self.sweep_abandoned();
         }
         Ok((slot.id(), reply))
     }
 
-    fn keep(&self, slot: &Arc<Slot>, request: Option<u128>) {
-        self.house.open.fetch_add(1, Ordering::AcqRel);
-        self.games.write().unwrap_or_else(PoisonError::into_inner).insert(slot.id(), Arc::clone(slot));
-        if let Some(request) = request {
-            self.creations.lock().unwrap_or_else(PoisonError::into_inner).insert(request, Arc::clone(slot));
-        }
+    /// Finds or makes the place, and enters the creation there.
+    fn enter_creation(&self, settings: Arc<Settings>, request: Option<Request>) -> Result<(Arc<Slot>, Waiting), Fault> {
+        let Some(request) = request else {
+            let slot = self.make_room(&settings, None)?;
+            let waiting = slot.create(settings, None);
+            return Ok((slot, waiting));
+        };
+        // One step under the lock: a place that is found here is not given up before it is used.
+        let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = match creations.get(&request.id) {
+            Some(slot) => Arc::clone(slot),
+            None => {
+                let slot = self.make_room(&settings, Some(request.id))?;
+                creations.insert(request.id, Arc::clone(&slot));
+                slot
+            }
+        };
+        let waiting = slot.create(settings, Some(request));
+        Ok((slot, waiting))
     }
 
-    fn clear(&self, id: GameId, request: Option<u128>) {
-        if self.forget(id, request) {
-            self.house.open.fetch_sub(1, Ordering::AcqRel);
+    /// Gives up the places whose game could not be created: a repeat shall begin anew.
+    fn sweep_abandoned(&self) {
+        let abandoned = std::mem::take(&mut *self.house.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
+        for slot in abandoned.into_iter().filter_map(|id| self.find(id)) {
+            let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
+            if !slot.is_abandoned() {
+                continue;
+            }
+            if let Some(request) = slot.created_by() {
+                creations.remove(&request);
+            }
+            if self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&slot.id()).is_some() {
+                self.house.open.fetch_sub(1, Ordering::AcqRel);
+            }
         }
     }
 
     /// A place for a game yet to be created. What a repeat must not be refused for is asked here.
-    fn make_room(&self, settings: &Settings) -> Result<Arc<Slot>, Fault> {
+    fn make_room(&self, settings: &Settings, created_by: Option<u128>) -> Result<Arc<Slot>, Fault> {
         if *self.house.stop.borrow() {
             return Err(Fault::Stopping);
         }
@@ -189,7 +203,7 @@ impl Registry {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < limit).then_some(open + 1));
         taken.map_err(|_| Fault::TooManyGames { limit })?;
         let id = self.ids.next(now);
-        let slot = Arc::new(Slot::new(id, Arc::clone(&self.house)));
+        let slot = Arc::new(Slot::new(id, created_by, Arc::clone(&self.house)));
         self.games.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&slot));
         Ok(slot)
     }
@@ -206,8 +220,9 @@ impl Registry {
         id.is_v7() && id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
     }
 
-    /// Up to `most` games after `after` that the filter admits, oldest first.
+    /// Up to `most` games after `after` that the filter admits, oldest first, with the time settled.
     pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game)> {
+        self.wake_due(self.house.clock.now());
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
@@ -235,33 +250,28 @@ impl Registry {
     pub async fn keep_time(&self) {
         loop {
             let now = self.house.clock.now();
-            while let Some(id) = self.house.timers.pop_due(now) {
-                if let Some(slot) = self.find(id) {
-                    slot.on_timer();
-                }
-            }
+            self.wake_due(now);
+            self.sweep_abandoned();
             self.sweep(now);
             self.house.timers.wait(&*self.house.clock, self.house.next_to_forget()).await;
+        }
+    }
+
+    fn wake_due(&self, now: Time) {
+        while let Some((at, id)) = self.house.timers.pop_due(now) {
+            if let Some(slot) = self.find(id) {
+                slot.on_timer(at);
+            }
         }
     }
 
     /// Forgets the finished games that are kept no longer.
     pub fn sweep(&self, now: Time) {
         while let Some(id) = self.house.pop_forgotten(now) {
-            let request = self.find(id).and_then(|slot| {
-                let inner = slot.lock();
-                inner.records.first().and_then(|creation| creation.event.request).map(|request| request.id)
-            });
-            self.forget(id, request);
+            let forgotten = self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            if let Some(request) = forgotten.and_then(|slot| slot.created_by()) {
+                self.creations.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
+            }
         }
-    }
-
-    /// Takes a game out of the registry; `false` if it was not there.
-    fn forget(&self, id: GameId, request: Option<u128>) -> bool {
-        let removed = self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        if let Some(request) = request {
-            self.creations.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
-        }
-        removed.is_some()
     }
 }

@@ -4,24 +4,30 @@
 //! A drainer runs inline, in the call that found the queue idle, for as long as the log answers at
 //! once; where the log takes time it goes on as a task, so that a commit once begun goes on without
 //! its caller. The lock is held for judging, never while a log is waited for.
+//!
+//! Where the log leaves doubt, the game is fenced: nothing more is judged until its tail has been read.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::{oneshot, watch};
+use tracing::{debug, info};
 
 use super::feed::StreamFlag;
 use super::ids::GameId;
-use super::log::{Append, Appended};
+use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
 use crate::game::{
-    ClockStart, Command, Event, Game, Kind, Moved, Record, Refusal, Request, Settings, Span, Status, Time, create,
-    decide,
+    Caller, ClockStart, Command, Event, Game, Kind, Moved, Record, Refusal, Request, Settings, Span, Status, Time,
+    create, decide,
 };
 use crate::rules::Side;
 
-/// How many calls of one seat may wait to be judged. A seat's first move of a ply always may.
+/// How many calls of one seat may wait to be judged, the one that is being written included. A seat's
+/// first move of a ply always may.
 pub const WAITING_LIMIT: usize = 64;
 
 /// How long after a log's failure a deadline is looked at again.
@@ -30,6 +36,8 @@ const AFTER_FAILURE: Span = Span::from_secs(1);
 /// A game at the server.
 pub struct Slot {
     id: GameId,
+    /// The creator's request id that it is found by again.
+    created_by: Option<u128>,
     house: Arc<House>,
     inner: Mutex<Inner>,
 }
@@ -41,16 +49,20 @@ pub(super) struct Inner {
     /// The log of the game, as far as it is believed.
     pub(super) records: Vec<Record>,
     queue: VecDeque<Entry>,
-    /// Whether a drainer is at work; whoever finds `true` only enters.
-    draining: bool,
+    /// Whether a task waits for the log on behalf of the head; whoever finds `true` only enters.
+    writing: bool,
+    /// Set while the log may hold more than is believed.
+    fence: Option<Fence>,
     /// What tells watchers of new records; exists while somebody watches.
     pub(super) feed: Option<watch::Sender<u64>>,
     /// The open streams of the seats, oldest first.
     pub(super) seat_streams: [Vec<Arc<StreamFlag>>; 2],
     /// How many watch that are no seat's.
     pub(super) spectators: usize,
-    /// The deadline that the timers know of.
+    /// The time for which the timers have an entry of this game.
     scheduled: Option<Time>,
+    /// After a failure: when to look again, whatever is due until then.
+    retry_at: Option<Time>,
     /// The ply of each seat's latest submitted move: its first of a ply is never shed.
     moved_at: [Option<u32>; 2],
 }
@@ -58,14 +70,26 @@ pub(super) struct Inner {
 /// Something that waits to be judged.
 struct Entry {
     arrival: Time,
+    /// The seat that the caller's token shows: noted before the entry's own command.
+    shows: Option<Side>,
     ask: Ask,
     request: Option<Request>,
     reply: Option<oneshot::Sender<Reply>>,
+    /// Calls that repeated the request while it waited. They are no entries of their own.
+    repeats: Vec<oneshot::Sender<Reply>>,
 }
 
 enum Ask {
     Create(Arc<Settings>),
     Command(Command),
+}
+
+/// Why nothing is judged until the tail of the log has been read.
+enum Fence {
+    /// The head's event may have been written, or another one in its place.
+    Head { event: Event, own: bool },
+    /// The tail could not be read for an entry that has been answered since.
+    Earlier,
 }
 
 /// The answer to an entry.
@@ -132,28 +156,45 @@ pub struct View {
 enum Next {
     Answer(Box<Reply>),
     Append { event: Event, own: bool },
+    ReadTail,
+}
+
+/// An answer on its way.
+pub(super) struct Waiting(oneshot::Receiver<Reply>);
+
+impl Waiting {
+    pub(super) async fn reply(self) -> Reply {
+        // A reply that is dropped unsent means that its drainer has died of a fault of ours.
+        self.0.await.unwrap_or(Err(Fault::Internal))
+    }
 }
 
 impl Slot {
-    pub(super) fn new(id: GameId, house: Arc<House>) -> Self {
+    pub(super) fn new(id: GameId, created_by: Option<u128>, house: Arc<House>) -> Self {
         let inner = Inner {
             game: None,
             records: Vec::new(),
             queue: VecDeque::new(),
-            draining: false,
+            writing: false,
+            fence: None,
             feed: None,
             seat_streams: [Vec::new(), Vec::new()],
             spectators: 0,
             scheduled: None,
+            retry_at: None,
             moved_at: [None; 2],
         };
-        Self { id, house, inner: Mutex::new(inner) }
+        Self { id, created_by, house, inner: Mutex::new(inner) }
     }
 
     /// The game's id.
     #[must_use]
     pub fn id(&self) -> GameId {
         self.id
+    }
+
+    pub(super) fn created_by(&self) -> Option<u128> {
+        self.created_by
     }
 
     pub(super) fn house(&self) -> &Arc<House> {
@@ -171,8 +212,16 @@ impl Slot {
         self.lock().game.as_ref().map(|game| Arc::clone(game.settings()))
     }
 
-    pub(super) async fn create(self: &Arc<Self>, settings: Arc<Settings>, request: Option<Request>) -> Reply {
-        self.enter(None, Ask::Create(settings), request).await
+    /// Whether there is no game here, and nothing under way that could make one.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.lock().is_abandoned()
+    }
+
+    /// Enters the creation of the game.
+    pub(super) fn create(self: &Arc<Self>, settings: Arc<Settings>, request: Option<Request>) -> Waiting {
+        let (reply, answer) = oneshot::channel();
+        self.enter(self.lock(), None, Ask::Create(settings), request, Some(reply));
+        Waiting(answer)
     }
 
     /// Has a command judged. A seat that the caller's token shows is noted first.
@@ -180,7 +229,18 @@ impl Slot {
     /// # Errors
     /// Why the game was not changed.
     pub async fn ask(self: &Arc<Self>, seat: Option<Side>, command: Command, request: Option<Request>) -> Reply {
-        self.enter(seat, Ask::Command(command), request).await
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut inner = self.lock();
+            if let Some(twin) = inner.waiting_twin(request) {
+                twin.repeats.push(reply);
+            } else if inner.has_room(&command) {
+                self.enter(inner, seat, Ask::Command(command), request, Some(reply));
+            } else {
+                return Err(Fault::TooManyWaiting);
+            }
+        }
+        Waiting(answer).reply().await
     }
 
     /// Looks at the game, with the time settled.
@@ -188,129 +248,173 @@ impl Slot {
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
     pub async fn view(self: &Arc<Self>, seat: Option<Side>) -> Result<View, Fault> {
-        self.settle(seat).await;
-        let inner = self.lock();
-        inner.view(self.house.clock.now()).ok_or(Fault::NoSuchGame)
+        self.look(seat, Inner::view).await.ok_or(Fault::NoSuchGame)
     }
 
-    /// Looks at the game without its moves, with the time settled.
+    /// Looks at the game, with the time settled, and leaves its moves out.
     ///
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
-    pub async fn state(self: &Arc<Self>, seat: Option<Side>) -> Result<Game, Fault> {
-        self.settle(seat).await;
-        self.lock().game.clone().ok_or(Fault::NoSuchGame)
+    pub async fn glance(self: &Arc<Self>, seat: Option<Side>) -> Result<View, Fault> {
+        self.look(seat, Inner::glance).await.ok_or(Fault::NoSuchGame)
     }
 
-    /// Lets happen what is due, and notes that a seat has shown itself, before a look.
+    /// Looks once what is due has happened and the seat has shown itself, as of one moment. Where the log
+    /// fails, the look is at what is written.
+    pub(super) async fn look<T>(self: &Arc<Self>, seat: Option<Side>, at: impl Fn(&Inner, Time) -> T) -> T {
+        let first = {
+            let inner = self.lock();
+            let now = self.house.clock.now();
+            match inner.pending(seat, now) {
+                None => return at(&inner, now),
+                Some(command) => command,
+            }
+        };
+        // A refusal only means that another call has seen to it in the meantime.
+        let _ = self.ask(None, first, None).await;
+        let inner = self.lock();
+        at(&inner, self.house.clock.now())
+    }
+
+    /// Lets happen what is due, and notes that a seat has shown itself.
     pub(super) async fn settle(self: &Arc<Self>, seat: Option<Side>) {
-        let now = self.house.clock.now();
-        let due = self.lock().game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
-        if due {
-            self.enter_tick();
-        }
-        if let Some(side) = seat.filter(|side| self.lock().awaits(*side)) {
-            // Its refusal would only mean that another call has shown the seat in the meantime.
-            let _ = self.ask(None, Command::Show(side), None).await;
-        }
-    }
-
-    /// Lets time alone do what is due.
-    pub(super) fn enter_tick(self: &Arc<Self>) {
-        self.enter_silently(Command::Tick);
+        self.look(seat, |_, _| ()).await;
     }
 
     /// A deadline that the timers knew of has come.
-    pub(super) fn on_timer(self: &Arc<Self>) {
-        self.lock().scheduled = None;
-        self.enter_tick();
+    pub(super) fn on_timer(self: &Arc<Self>, at: Time) {
+        let mut inner = self.lock();
+        if inner.scheduled == Some(at) {
+            inner.scheduled = None;
+            inner.retry_at = None;
+        }
+        self.enter_silently(inner, Command::Tick);
     }
 
-    /// Enters a command whose answer nobody waits for.
-    pub(super) fn enter_silently(self: &Arc<Self>, command: Command) {
-        let mut inner = self.lock();
+    /// Enters a command whose answer nobody waits for, in one step with what the caller did under the lock.
+    pub(super) fn enter_silently(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, command: Command) {
+        self.enter(inner, None, Ask::Command(command), None, None);
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner>,
+        shows: Option<Side>,
+        ask: Ask,
+        request: Option<Request>,
+        reply: Option<oneshot::Sender<Reply>>,
+    ) {
+        // Stamp and place in the queue are one step under the lock: the queue is in order of arrival.
         let arrival = self.house.clock.now();
-        inner.queue.push_back(Entry { arrival, ask: Ask::Command(command), request: None, reply: None });
+        inner.queue.push_back(Entry { arrival, shows, ask, request, reply, repeats: Vec::new() });
         self.drain(inner);
     }
 
-    async fn enter(self: &Arc<Self>, seat: Option<Side>, ask: Ask, request: Option<Request>) -> Reply {
-        let (reply, answer) = oneshot::channel();
-        {
-            let mut inner = self.lock();
-            if !inner.has_room(&ask) {
-                return Err(Fault::TooManyWaiting);
-            }
-            // Stamp and place in the queue are one step under the lock: the queue is in order of arrival.
-            let arrival = self.house.clock.now();
-            if let Some(side) = seat.filter(|side| inner.awaits(*side)) {
-                let ask = Ask::Command(Command::Show(side));
-                inner.queue.push_back(Entry { arrival, ask, request: None, reply: None });
-            }
-            inner.queue.push_back(Entry { arrival, ask, request, reply: Some(reply) });
-            self.drain(inner);
-        }
-        // A reply that is dropped unsent means that its drainer has died of a fault of ours.
-        answer.await.unwrap_or(Err(Fault::Internal))
-    }
-
-    /// Judges what waits, unless somebody is at it already.
+    /// Judges what waits, unless a task is at it already.
     fn drain(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>) {
-        if inner.draining {
-            return;
+        while !inner.writing && !inner.queue.is_empty() {
+            self.unharmed(&mut inner, |inner| self.step(inner));
         }
-        inner.draining = true;
-        while let Some(next) = inner.next() {
-            match next {
-                Next::Answer(reply) => inner.answer(*reply),
-                Next::Append { event, own } => {
-                    let sequence = inner.sequence() + 1;
-                    match self.house.log.append(self.id, sequence, &event) {
-                        Append::Done(Appended::Written(written)) => {
-                            self.believe(&mut inner, Record { sequence, written, event }, own);
-                        }
-                        Append::Done(appended) => {
-                            return self.go_on_later(Box::pin(std::future::ready(appended)), sequence, event, own);
-                        }
-                        Append::Pending(appended) => return self.go_on_later(appended, sequence, event, own),
-                    }
-                }
+        if !inner.writing {
+            self.schedule(&mut inner);
+            if inner.is_abandoned() {
+                self.house.abandoned(self.id);
             }
         }
-        inner.draining = false;
-        self.schedule(&mut inner);
     }
 
-    /// Waits for the log in a task of its own, which then drains on.
-    fn go_on_later(self: &Arc<Self>, appended: super::log::Later<Appended>, sequence: u64, event: Event, own: bool) {
-        let slot = Arc::clone(self);
-        tokio::spawn(async move {
-            let written = match appended.await {
-                Appended::Written(written) => Ok(vec![Record { sequence, written, event: event.clone() }]),
-                Appended::Failed => Err(Fault::LogFailed),
-                Appended::Conflict | Appended::Unknown => {
-                    let tail = slot.house.log.tail(slot.id, sequence - 1).await;
-                    tail.map_err(|_| Fault::FateUnknown)
-                }
-            };
-            let mut inner = slot.lock();
-            match written {
-                Ok(records) if records.is_empty() => inner.answer(Err(Fault::LogFailed)),
-                // What others wrote is believed first; the entry at the head is then judged again.
-                Ok(records) => {
-                    for record in records {
-                        let own = own && record.event == event;
-                        slot.believe(&mut inner, record, own);
-                    }
-                }
-                Err(fault) => {
-                    inner.answer(Err(fault));
-                    slot.house.timers.schedule(slot.house.clock.now() + AFTER_FAILURE, slot.id);
+    /// Judging is ours, and no panic is known in it; should there be one, it ends the head's command alone.
+    fn unharmed(&self, inner: &mut Inner, what: impl FnOnce(&mut Inner)) {
+        if catch_unwind(AssertUnwindSafe(|| what(inner))).is_err() {
+            self.give_up(inner, Fault::Internal);
+        }
+    }
+
+    /// Does what comes next for the head of the queue.
+    fn step(self: &Arc<Self>, inner: &mut Inner) {
+        match inner.judge_head() {
+            Next::Answer(reply) => inner.answer(*reply),
+            Next::ReadTail => self.read_tail(inner),
+            Next::Append { event, own } => {
+                let sequence = inner.sequence() + 1;
+                match self.house.log.append(self.id, sequence, &event) {
+                    Append::Done(appended) => self.appended(inner, appended, sequence, event, own),
+                    Append::Pending(appended) => self.go_on_later(inner, appended, move |slot, inner, appended| {
+                        // A log that dies of the append may have written it.
+                        slot.appended(inner, appended.unwrap_or(Appended::Unknown), sequence, event, own);
+                    }),
                 }
             }
-            inner.draining = false;
+        }
+    }
+
+    /// What became of the head's event, or of one that had to come before it.
+    fn appended(&self, inner: &mut Inner, appended: Appended, sequence: u64, event: Event, own: bool) {
+        match appended {
+            Appended::Written(written) => self.believe(inner, Record { sequence, written, event }, own),
+            Appended::Failed => self.give_up(inner, Fault::LogFailed),
+            Appended::Conflict => inner.fence = Some(Fence::Head { event, own: false }),
+            Appended::Unknown => inner.fence = Some(Fence::Head { event, own }),
+        }
+    }
+
+    fn read_tail(self: &Arc<Self>, inner: &mut Inner) {
+        let tail = self.house.log.tail(self.id, inner.sequence());
+        self.go_on_later(inner, tail, |slot, inner, tail| match tail.unwrap_or(Err(LogFault)) {
+            Ok(records) => slot.believe_tail(inner, records),
+            Err(LogFault) => {
+                inner.fence = Some(Fence::Earlier);
+                slot.give_up(inner, Fault::FateUnknown);
+            }
+        });
+    }
+
+    /// Believes what the log holds more. The head's own event answers it; after other news it is judged again.
+    fn believe_tail(&self, inner: &mut Inner, records: Vec<Record>) {
+        let fence = inner.fence.take();
+        let head = match &fence {
+            Some(Fence::Head { event, own }) => Some((event, *own)),
+            Some(Fence::Earlier) | None => None,
+        };
+        let before = inner.sequence();
+        for record in records {
+            if record.sequence == inner.sequence() + 1 {
+                let own = head.is_some_and(|(event, own)| own && *event == record.event);
+                self.believe(inner, record, own);
+            }
+        }
+        if head.is_some() && inner.sequence() == before {
+            self.give_up(inner, Fault::LogFailed);
+        }
+    }
+
+    /// Waits for the log in a task of its own, which then drains on. `None`: the log panicked.
+    fn go_on_later<T: 'static>(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        mut later: Later<T>,
+        then: impl FnOnce(&Arc<Self>, &mut Inner, Option<T>) + Send + 'static,
+    ) {
+        let slot = Arc::clone(self);
+        inner.writing = true;
+        tokio::spawn(async move {
+            let result = poll_fn(|context| {
+                let polled = catch_unwind(AssertUnwindSafe(|| later.as_mut().poll(context)));
+                polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
+            });
+            let result = result.await;
+            let mut inner = slot.lock();
+            inner.writing = false;
+            slot.unharmed(&mut inner, |inner| then(&slot, inner, result));
             slot.drain(inner);
         });
+    }
+
+    /// Answers the head with a fault of the machinery; what needs no caller is tried again a little later.
+    fn give_up(&self, inner: &mut Inner, fault: Fault) {
+        inner.retry_at = Some(self.house.clock.now() + AFTER_FAILURE);
+        inner.note_presence();
+        inner.answer(Err(fault));
     }
 
     /// Believes a written record, and tells: the reply if the head of the queue caused it, the feed.
@@ -319,10 +423,11 @@ impl Slot {
             Some(game) => game.apply(&record),
             None => inner.game = Game::from_creation(&record),
         }
-        let ended = record.event.ending.is_some();
         let sequence = record.sequence;
         inner.records.push(record.clone());
-        if ended {
+        debug!(game = %self.id, sequence, "event");
+        if let Some(ending) = &record.event.ending {
+            info!(game = %self.id, outcome = %ending.outcome, "game over");
             self.house.ended(self.id, self.house.clock.now());
         }
         if own && let Some(game) = inner.game.clone() {
@@ -336,12 +441,18 @@ impl Slot {
     /// Tells the timers of a deadline that is sooner than the one they know. A later one they find out
     /// about when the time they know has come.
     fn schedule(&self, inner: &mut Inner) {
-        let Some(deadline) = inner.game.as_ref().and_then(Game::deadline) else {
-            return;
-        };
-        if inner.scheduled.is_none_or(|scheduled| deadline < scheduled) {
-            inner.scheduled = Some(deadline);
-            self.house.timers.schedule(deadline, self.id);
+        let deadline = inner.retry_at.or_else(|| inner.game.as_ref().and_then(Game::deadline));
+        match (deadline, inner.scheduled) {
+            (None, None) => {}
+            (None, Some(known)) => {
+                inner.scheduled = None;
+                self.house.timers.forget(known, self.id);
+            }
+            (Some(at), Some(known)) if known <= at && inner.retry_at.is_none() => {}
+            (Some(at), known) => {
+                inner.scheduled = Some(at);
+                self.house.timers.schedule(at, self.id, known);
+            }
         }
     }
 }
@@ -360,39 +471,74 @@ impl Inner {
         })
     }
 
+    /// What must be asked before a look at `now` by this seat.
+    fn pending(&self, seat: Option<Side>, now: Time) -> Option<Command> {
+        if let Some(side) = seat.filter(|side| self.awaits(*side)) {
+            return Some(Command::Show(side));
+        }
+        let due = self.game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
+        due.then_some(Command::Tick)
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.game.is_none() && self.queue.is_empty() && self.fence.is_none()
+    }
+
+    /// The entry of the same request, if it waits to be judged or written.
+    fn waiting_twin(&mut self, request: Option<Request>) -> Option<&mut Entry> {
+        let request = request?;
+        let twin = self.queue.iter_mut().find(|entry| entry.request == Some(request))?;
+        twin.repeats.retain(|repeat| !repeat.is_closed());
+        Some(twin)
+    }
+
     /// Whether one more entry of this seat may wait: up to the limit, and always its first move of a ply.
-    fn has_room(&mut self, ask: &Ask) -> bool {
-        let Ask::Command(command) = ask else {
+    fn has_room(&mut self, command: &Command) -> bool {
+        let Some(caller) = caller_of(command) else {
+            self.forget_gone_looks();
             return true;
         };
-        let Some(side) = seat_of(command) else {
-            return true;
-        };
-        if matches!(command, Command::Move { .. }) {
+        if let Command::Move { side, .. } = command {
             let ply = self.game.as_ref().map(|game| game.line().ply());
             if std::mem::replace(&mut self.moved_at[side.index()], ply) != ply {
                 return true;
             }
         }
         let waiting = self.queue.iter().filter(|entry| match &entry.ask {
-            Ask::Command(command) => seat_of(command) == Some(side),
+            Ask::Command(command) => caller_of(command) == Some(caller),
             Ask::Create(_) => false,
         });
         waiting.count() < WAITING_LIMIT
     }
 
-    /// What to do for the entry at the head; `None` if nothing waits.
-    fn next(&mut self) -> Option<Next> {
-        if self.queue.is_empty() {
-            return None;
-        }
-        // Judging is ours, and no panic is known in it; should there be one, it ends this command alone.
-        let next = catch_unwind(AssertUnwindSafe(|| self.judge_head()));
-        Some(next.unwrap_or(Next::Answer(Box::new(Err(Fault::Internal)))))
+    /// A look whose caller has gone need not be settled. The head may be under way, and stays.
+    fn forget_gone_looks(&mut self) {
+        let mut head = true;
+        self.queue.retain(|entry| {
+            let look = matches!(&entry.ask, Ask::Command(Command::Show(_) | Command::Tick));
+            let gone = entry.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
+            std::mem::take(&mut head) || !(look && gone)
+        });
     }
 
+    /// Streams that came or went are a fact, whatever becomes of their entry.
+    fn note_presence(&mut self) {
+        let (Some(entry), Some(game)) = (self.queue.front(), self.game.as_mut()) else {
+            return;
+        };
+        match &entry.ask {
+            Ask::Command(Command::Depart(side)) => game.depart(*side, entry.arrival),
+            Ask::Command(Command::Arrive(side)) => game.arrive(*side),
+            Ask::Command(_) | Ask::Create(_) => {}
+        }
+    }
+
+    /// What to do for the entry at the head of the queue.
     fn judge_head(&mut self) -> Next {
-        let (Some(entry), game) = (self.queue.front(), self.game.as_mut()) else {
+        if self.fence.is_some() {
+            return Next::ReadTail;
+        }
+        let (Some(entry), game) = (self.queue.front(), &self.game) else {
             return Next::Answer(Box::new(Err(Fault::Internal)));
         };
         let Some(game) = game else {
@@ -413,30 +559,33 @@ impl Inner {
             Ask::Create(_) => return Next::Answer(Box::new(Err(Fault::RequestIdReused))),
             Ask::Command(command) => command,
         };
-        if game.deadline().is_some_and(|deadline| deadline <= entry.arrival)
-            && let Ok(event) = decide(game, &Command::Tick, None, entry.arrival)
-        {
+        if let Some(event) = due_first(game, entry) {
             return Next::Append { event, own: false };
         }
-        if let Command::Depart(side) = command {
-            game.depart(*side, entry.arrival);
-        }
-        if let Command::Arrive(side) = command {
-            game.arrive(*side);
-        }
-        match decide(game, command, entry.request, entry.arrival) {
+        let (arrival, request, command) = (entry.arrival, entry.request, command.clone());
+        self.note_presence();
+        let Some(game) = &self.game else {
+            return Next::Answer(Box::new(Err(Fault::NoSuchGame)));
+        };
+        match decide(game, &command, request, arrival) {
             Ok(event) => Next::Append { event, own: true },
             Err(refusal) => {
                 let (refusal, game) = (Box::new(refusal), Box::new(game.clone()));
-                Next::Answer(Box::new(Err(Fault::Refused { refusal, game, at: entry.arrival })))
+                Next::Answer(Box::new(Err(Fault::Refused { refusal, game, at: arrival })))
             }
         }
     }
 
-    /// Answers the entry at the head and takes it out of the queue.
+    /// Answers the entry at the head, and whoever has repeated it, and takes it out of the queue.
     fn answer(&mut self, reply: Reply) {
-        if let Some(sender) = self.queue.pop_front().and_then(|entry| entry.reply) {
-            // The caller may have gone; the next call with its request id tells it all the same.
+        let Some(entry) = self.queue.pop_front() else {
+            return;
+        };
+        // A caller may have gone; the next call with its request id tells it all the same.
+        for repeat in entry.repeats {
+            let _ = repeat.send(reply.clone().map(|answer| Answer { replayed: true, ..answer }));
+        }
+        if let Some(sender) = entry.reply {
             let _ = sender.send(reply);
         }
     }
@@ -456,16 +605,28 @@ impl Inner {
     }
 }
 
-/// The seat a command comes from, if it is a player's call.
-fn seat_of(command: &Command) -> Option<Side> {
+/// What has to happen before the entry's own command, each an event of its own: what is due by its
+/// arrival; the return of a seat that is back, if that could not be written; the seat that it shows.
+fn due_first(game: &Game, entry: &Entry) -> Option<Event> {
+    let happens = |command: Command| decide(game, &command, None, entry.arrival).ok();
+    let back = Side::ALL.into_iter().filter(|side| game.is_present(*side) && game.is_away(*side));
+    happens(Command::Tick)
+        .or_else(|| back.map(Command::Arrive).find_map(happens))
+        .or_else(|| entry.shows.map(Command::Show).and_then(happens))
+}
+
+/// The player or official whose call a command is, if it is a call.
+fn caller_of(command: &Command) -> Option<Caller> {
     match command {
         Command::Move { side, .. }
         | Command::OfferDraw(side)
         | Command::TakeBackDraw(side)
         | Command::AcceptDraw(side)
         | Command::DeclineDraw(side)
-        | Command::Leave(side) => Some(*side),
-        Command::Show(_) | Command::Arrive(_) | Command::Depart(_) | Command::Abort { .. } | Command::Tick => None,
+        | Command::Leave(side) => Some(Caller::Seat(*side)),
+        Command::Abort { by_creator: true, .. } => Some(Caller::Creator),
+        Command::Abort { by_creator: false, .. } => Some(Caller::Arbiter),
+        Command::Show(_) | Command::Arrive(_) | Command::Depart(_) | Command::Tick => None,
     }
 }
 

@@ -1,9 +1,8 @@
 //! One place for the deadlines of all games. An entry is a hint: it says when to look at a game, and
-//! the game says what is due. A game has at most one useful entry, and a later deadline moves nothing.
+//! the game says what is due. A game has at most one entry, and a later deadline moves nothing.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -14,20 +13,32 @@ use crate::game::Time;
 /// The deadlines of all games.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    heap: Mutex<BinaryHeap<Reverse<(Time, GameId)>>>,
+    entries: Mutex<BTreeSet<(Time, GameId)>>,
     sooner: Notify,
 }
 
 impl Timers {
-    /// Asks for a look at a game at a time.
-    pub(super) fn schedule(&self, at: Time, game: GameId) {
-        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        let soonest = heap.peek().is_none_or(|Reverse((first, _))| at < *first);
-        heap.push(Reverse((at, game)));
-        drop(heap);
+    fn entries(&self) -> MutexGuard<'_, BTreeSet<(Time, GameId)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a look at a game at a time, in place of the entry it has.
+    pub(super) fn schedule(&self, at: Time, game: GameId, instead_of: Option<Time>) {
+        let mut entries = self.entries();
+        if let Some(known) = instead_of {
+            entries.remove(&(known, game));
+        }
+        let soonest = entries.first().is_none_or(|(first, _)| at < *first);
+        entries.insert((at, game));
+        drop(entries);
         if soonest {
             self.sooner.notify_one();
         }
+    }
+
+    /// Takes back the entry of a game in which nothing is due any more.
+    pub(super) fn forget(&self, at: Time, game: GameId) {
+        self.entries().remove(&(at, game));
     }
 
     /// Has whoever waits look again at what it waits for.
@@ -35,19 +46,18 @@ impl Timers {
         self.sooner.notify_one();
     }
 
-    /// Takes out a game whose time has come.
-    pub(super) fn pop_due(&self, now: Time) -> Option<GameId> {
-        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reverse((at, _)) = heap.peek()?;
-        if *at > now {
+    /// Takes out a game whose time has come, with that time.
+    pub(super) fn pop_due(&self, now: Time) -> Option<(Time, GameId)> {
+        let mut entries = self.entries();
+        if entries.first()?.0 > now {
             return None;
         }
-        heap.pop().map(|Reverse((_, game))| game)
+        entries.pop_first()
     }
 
     /// Waits until the first entry is due, or `otherwise` has come, or a sooner entry was added.
     pub(super) async fn wait(&self, clock: &dyn Clock, otherwise: Option<Time>) {
-        let first = self.heap.lock().unwrap_or_else(PoisonError::into_inner).peek().map(|Reverse((at, _))| *at);
+        let first = self.entries().first().map(|(at, _)| *at);
         let sooner = self.sooner.notified();
         match first.into_iter().chain(otherwise).min() {
             Some(at) => tokio::select! {

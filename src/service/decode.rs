@@ -29,6 +29,12 @@ const REFERENCE_BYTES: usize = 128;
 const ABORT_REASON_BYTES: usize = 256;
 /// The highest refusal limit.
 const REFUSALS: RangeInclusive<u32> = 1..=1_000;
+/// How many expiries in a row may lose.
+const TIMEOUTS_TO_LOSE: RangeInclusive<u32> = 1..=2;
+/// After how many rounds without a capture a game may be drawn.
+const NO_CAPTURE_ROUNDS: RangeInclusive<u32> = 1..=500;
+/// How many rounds may make a short game.
+const SHORT_GAME_ROUNDS: RangeInclusive<u32> = 0..=100;
 /// A limit per move, and the initial time of a stock.
 const ALLOWANCE: RangeInclusive<Span> = Span::from_millis(10)..=Span::from_days(30);
 /// What a completed move may add.
@@ -204,14 +210,17 @@ fn ruleset(prefix: &str, spec: Option<pb::RulesetSpec>) -> Decoded<(&'static str
     ] {
         *switch = asked.unwrap_or(*switch);
     }
-    // A number too large for the switch is as far out of its range as the largest that fits.
+    // Asked here, and not of the ruleset alone, so that a number too large for the switch is told as it was sent.
     if let Some(timeouts) = spec.timeouts_to_lose {
+        let timeouts = within(&field("timeouts_to_lose"), timeouts, &TIMEOUTS_TO_LOSE)?;
         ruleset.timeouts_to_lose = u8::try_from(timeouts).unwrap_or(u8::MAX);
     }
     if let Some(rounds) = spec.no_capture_rounds {
+        let rounds = within(&field("no_capture_rounds"), rounds, &NO_CAPTURE_ROUNDS)?;
         ruleset.no_capture_rounds = u16::try_from(rounds).unwrap_or(u16::MAX);
     }
     if let Some(rounds) = spec.short_game_rounds {
+        let rounds = within(&field("short_game_rounds"), rounds, &SHORT_GAME_ROUNDS)?;
         ruleset.short_game_rounds = u8::try_from(rounds).unwrap_or(u8::MAX);
     }
     ruleset.validate().map_err(|error| Malformed::new(field(error.switch), error.problem))?;
