@@ -64,11 +64,18 @@ pub(super) struct Malformed {
     pub(super) field: String,
     /// What is wrong with it, and what it should be.
     pub(super) problem: String,
+    /// What a program would otherwise have to read out of the problem.
+    pub(super) facts: Vec<(&'static str, String)>,
 }
 
 impl Malformed {
     pub(super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self { field: field.into(), problem: problem.into(), facts: Vec::new() }
+    }
+
+    fn with(mut self, name: &'static str, fact: impl fmt::Display) -> Self {
+        self.facts.push((name, fact.to_string()));
+        self
     }
 }
 
@@ -91,13 +98,18 @@ pub(super) fn game_id(text: &str) -> Decoded<GameId> {
     text.parse().map_err(|problem| Malformed::new("game_id", format!("{} {problem}", quote(text))))
 }
 
-/// A request id with the digest of its request: `body` is the request without the id.
-pub(super) fn request(caller: Caller, method: &str, id: &str, body: &impl Message) -> Decoded<Option<Request>> {
-    if id.is_empty() {
+/// A request id; `None` if there is none.
+pub(super) fn request_id(text: &str) -> Decoded<Option<u128>> {
+    if text.is_empty() {
         return Ok(None);
     }
-    let id = parse_uuid(id).map_err(|problem| Malformed::new("request_id", format!("{} {problem}", quote(id))))?;
-    Ok(Some(Request { caller, id, digest: digest(method, &body.encode_to_vec()) }))
+    let id = parse_uuid(text).map_err(|problem| Malformed::new("request_id", format!("{} {problem}", quote(text))));
+    id.map(Some)
+}
+
+/// A request as its event keeps it: `body` is the message without the id.
+pub(super) fn request(caller: Caller, method: &str, id: Option<u128>, body: &impl Message) -> Option<Request> {
+    id.map(|id| Request { caller, id, digest: digest(method, &body.encode_to_vec()) })
 }
 
 /// The first eight bytes of a SHA-256 over a name and a body.
@@ -331,11 +343,14 @@ pub(super) fn line(line: pb::MoveLine) -> Decoded<(Line, Option<crate::rules::Ou
         let field = format!("line.moves[{index}]");
         let mv = a_move(&format!("{field}."), &mv.from_square, &mv.to_square)?;
         if outcome.is_some() {
-            return Err(Malformed::new(field, format!("{mv} comes after the end of the game")));
+            let problem = format!("{mv} comes after the end of the game");
+            return Err(Malformed::new(field, problem).with("index", index));
         }
         let side = played.position().side_to_move();
         if let Err(violation) = played.judge(mv) {
-            return Err(Malformed::new(field, format!("{mv} is refused by {}: {violation}", violation.rule().id())));
+            let rule = violation.rule().id();
+            let problem = format!("{mv} is refused by {rule}: {violation}");
+            return Err(Malformed::new(field, problem).with("index", index).with("rule", rule));
         }
         played.advance(mv);
         outcome = played

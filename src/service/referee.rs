@@ -151,8 +151,8 @@ impl pb::referee_service_server::RefereeService for Referee {
     async fn new_game(&self, request: Request<pb::NewGameRequest>) -> Result<Response<pb::NewGameResponse>, Status> {
         self.creator(request.metadata())?;
         let mut body = request.into_inner();
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Creator, "NewGame", &request_id, &body).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
+        let request = decode::request(Caller::Creator, "NewGame", request_id, &body);
         let settings = Arc::new(decode::settings(body).map_err(refuse)?);
         let unmade = GameId::from_u128(0);
         let made = self.registry.new_game(settings, request).await;
@@ -234,15 +234,15 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
-        let mv = decode::a_move("", &body.from_square, &body.to_square).map_err(refuse)?;
-        let found = self.find(identity, id)?;
-        let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "SubmitMove", &request_id, &body).map_err(refuse)?;
-        if request.is_some() && body.expected_ply.is_none() {
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
+        if request_id.is_some() && body.expected_ply.is_none() {
             let problem = "must be set with a request_id, so that a repeat is never judged on another board";
             return Err(refuse(decode::Malformed::new("expected_ply", problem)));
         }
+        let mv = decode::a_move("", &body.from_square, &body.to_square).map_err(refuse)?;
+        let found = self.find(identity, id)?;
+        let side = found.player()?;
+        let request = decode::request(Caller::Seat(side), "SubmitMove", request_id, &body);
         let command = Command::Move { side, mv, expected_ply: body.expected_ply, offer_draw: body.offer_draw };
         let reply = found.slot.ask(Some(side), command, request).await;
         verdict(id, side, reply).map(Response::new)
@@ -255,11 +255,11 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let makes = decode::makes_offer(body.action).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "OfferDraw", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "OfferDraw", request_id, &body);
         let command = if makes { Command::OfferDraw(side) } else { Command::TakeBackDraw(side) };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::OfferDrawResponse { event: Some(event), replayed }))
@@ -272,11 +272,11 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let accepts = decode::accepts(body.answer).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "AnswerDraw", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "AnswerDraw", request_id, &body);
         let command = if accepts { Command::AcceptDraw(side) } else { Command::DeclineDraw(side) };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::AnswerDrawResponse { event: Some(event), replayed }))
@@ -289,10 +289,10 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "LeaveGame", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "LeaveGame", request_id, &body);
         let (event, replayed) = found.tell(Command::Leave(side), request).await?;
         Ok(Response::new(pb::LeaveGameResponse { event: Some(event), replayed }))
     }
@@ -304,6 +304,7 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let reason = decode::abort_reason(body.reason.clone()).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let caller = match found.role {
@@ -314,8 +315,7 @@ impl pb::referee_service_server::RefereeService for Referee {
                 return Err(status::not_allowed(found.role.name(), "the arbiter's token or the creator's key"));
             }
         };
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(caller, "AbortGame", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(caller, "AbortGame", request_id, &body);
         let command = Command::Abort { by_creator: caller == Caller::Creator, reason: reason.into() };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::AbortGameResponse { event: Some(event), replayed }))
