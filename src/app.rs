@@ -1,20 +1,19 @@
 //! The application: built once from its settings, run until it is told to stop. Tests and the binary
 //! build the same one; time, ids and the log are arguments.
 
+mod connections;
+
 use std::any::Any;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use futures_util::stream;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::transport::Server;
-use tonic::transport::server::Connected;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{error, info, warn};
 
@@ -23,13 +22,18 @@ use crate::runtime::{Clock, Ids, Log, MemoryLog, RandomIds, Registry, SystemCloc
 use crate::service::proto::FILE_DESCRIPTOR_SET;
 use crate::service::proto::referee_service_server::RefereeServiceServer;
 use crate::service::trace::CallSpans;
-use crate::service::{ConnectionInfo, Referee};
+use crate::service::{Referee, health, pace};
+use connections::{Rules, connections};
 
 /// How many lost games are named in the log when an in-memory server stops.
 const NAMED_LOSSES: usize = 1_000;
 
 /// The largest header block of a request, in bytes: a token and more.
 const HEADER_BYTES: u32 = 16 * 1024;
+
+/// How many streams of one connection the server may reset for the client's errors before it closes the
+/// connection. tonic, unless told, sets no limit here, where hyper and h2 would.
+const RESETS_FOR_ERRORS: usize = 1_024;
 
 /// What an application gets its time, ids and log from.
 pub struct Ports {
@@ -96,25 +100,36 @@ impl App {
     /// If serving fails.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) -> Result<(), tonic::transport::Error> {
         let Self { config, listener, registry, .. } = self;
-        let (health, health_service) = tonic_health::server::health_reporter();
+        let health = HealthReporter::new();
         health.set_serving::<RefereeServiceServer<Referee>>().await;
         let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service);
-        let (begin_shutdown, shutdown) = oneshot::channel::<()>();
+        // When its sender goes, at the end of this function at the latest, so do all connections.
+        let (begin_shutdown, mut shutdown) = watch::channel(false);
+        let rules = Rules {
+            most: config.max_connections,
+            greeting_within: config.keepalive_timeout,
+            stopping: shutdown.clone(),
+        };
+        // The layers from the outside in: a panic is told within the call's span.
         let serving = Server::builder()
             .timeout(config.call_timeout)
             .max_concurrent_streams(config.max_streams_per_connection)
             .http2_keepalive_interval(Some(config.keepalive_interval))
             .http2_keepalive_timeout(Some(config.keepalive_timeout))
             .http2_max_header_list_size(HEADER_BYTES)
+            .http2_max_local_error_reset_streams(Some(RESETS_FOR_ERRORS))
+            // Who closes all its calls at once keeps its connection: h2 by itself closes it after twenty.
+            .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams_per_connection).ok())
+            .layer(pace::Pace)
             .layer(CallSpans::default())
             .layer(CatchPanicLayer::custom(on_panic))
-            .add_service(health_service)
+            .add_service(health::health_service(&health))
             .add_service(reflection_v1())
             .add_service(reflection_v1alpha())
             .add_service(RefereeServiceServer::new(referee).max_decoding_message_size(config.max_message_bytes))
-            .serve_with_incoming_shutdown(connections(listener, config.max_connections), async {
+            .serve_with_incoming_shutdown(connections(listener, rules), async move {
                 // A dropped sender means that this future is about to be dropped as well.
-                let _ = shutdown.await;
+                let _ = shutdown.wait_for(|stopping| *stopping).await;
             });
         let keeping_time = registry.keep_time();
         tokio::pin!(serving, keeping_time, stop);
@@ -124,11 +139,12 @@ impl App {
             () = &mut stop => {}
         }
         info!("stopping");
-        health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        // First the streams learn why they end, then the connections that they end: streams that are open
+        // are finished, and what came before the client knew is answered.
+        health.set_service_status("", ServingStatus::NotServing).await;
         health.set_not_serving::<RefereeServiceServer<Referee>>().await;
         registry.stop();
-        // The receiver is gone only if serving has ended already.
-        let _ = begin_shutdown.send(());
+        begin_shutdown.send_replace(true);
         let graceful = async {
             tokio::select! {
                 served = &mut serving => served,
@@ -181,77 +197,4 @@ fn reflection() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
-}
-
-/// The connections as they come, each with its place among the most that may be open.
-fn connections(listener: TcpListener, most: usize) -> impl stream::Stream<Item = io::Result<Connection>> {
-    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-    stream::unfold((listener, places), |(listener, places)| async move {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                        warn!("a connection was closed: the most that may be open are");
-                        continue;
-                    };
-                    // Small messages must not wait for one another; a socket that is gone shows at its first read.
-                    let _ = stream.set_nodelay(true);
-                    let connection = Connection { stream, info: ConnectionInfo::default(), _place: place };
-                    return Some((Ok(connection), (listener, places)));
-                }
-                // Out of file descriptors, or a client gone before it was taken: the listener lives on.
-                Err(error) => {
-                    warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                }
-            }
-        }
-    })
-}
-
-/// A client's connection.
-struct Connection {
-    stream: TcpStream,
-    info: ConnectionInfo,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Connected for Connection {
-    type ConnectInfo = ConnectionInfo;
-
-    fn connect_info(&self) -> ConnectionInfo {
-        self.info.clone()
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buf)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
 }

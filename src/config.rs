@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 
 use crate::game::Span;
 use crate::runtime::{Limits, TokenKey};
@@ -17,6 +18,9 @@ use crate::service::{Keys, ServiceLimits};
 
 /// The shortest secret that is taken for a key, in bytes.
 const SHORTEST_KEY: usize = 16;
+
+/// The longest duration that a flag may give: far more than any server runs, far less than a clock can count.
+const LONGEST_DURATION: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// Where a server listens unless told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -29,20 +33,20 @@ pub struct ServeArgs {
     #[arg(long, env = "JUNGLE_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
     pub listen: String,
     /// Lets anybody create games beyond loopback without a creator's key.
-    #[arg(long, env = "JUNGLE_OPEN")]
+    #[arg(long, env = "JUNGLE_OPEN", value_parser = FalseyValueParser::new())]
     pub open: bool,
     /// The key for NewGame, ListGames and AbortGame, at least 16 bytes. Other users of the machine can
     /// see flags: better give a file.
     #[arg(long, env = "JUNGLE_CREATOR_KEY", value_name = "SECRET", hide_env_values = true)]
     pub creator_key: Option<String>,
     /// A file that holds the creator's key.
-    #[arg(long, env = "JUNGLE_CREATOR_KEY_FILE", value_name = "FILE")]
+    #[arg(long, env = "JUNGLE_CREATOR_KEY_FILE", value_name = "FILE", value_parser = any_path())]
     pub creator_key_file: Option<PathBuf>,
     /// The key that tokens are issued under, at least 16 bytes; else one is made at each start.
     #[arg(long, env = "JUNGLE_TOKEN_KEY", value_name = "SECRET", hide_env_values = true)]
     pub token_key: Option<String>,
     /// A file that holds the key that tokens are issued under.
-    #[arg(long, env = "JUNGLE_TOKEN_KEY_FILE", value_name = "FILE")]
+    #[arg(long, env = "JUNGLE_TOKEN_KEY_FILE", value_name = "FILE", value_parser = any_path())]
     pub token_key_file: Option<PathBuf>,
     /// How many games may be open at once.
     #[arg(long, env = "JUNGLE_MAX_OPEN_GAMES", default_value = "1000000", value_name = "NUMBER")]
@@ -86,6 +90,11 @@ pub struct ServeArgs {
     /// How to log: text or json.
     #[arg(long, env = "JUNGLE_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
     pub log_format: String,
+}
+
+/// A path as it comes, an empty one too: what is wrong with it is told with all the rest.
+fn any_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// How log lines look.
@@ -167,9 +176,13 @@ impl Check {
         }
     }
 
-    /// A duration of more than nothing.
+    /// A duration of more than nothing, and of no more than a clock can count to.
     fn duration(&mut self, flag: &str, text: &str) -> Duration {
         match humantime::parse_duration(text) {
+            Ok(duration) if duration > LONGEST_DURATION => {
+                self.problem(flag, format_args!("{text:?} is more than 3650 days"));
+                Duration::ZERO
+            }
             Ok(duration) if !duration.is_zero() => duration,
             Ok(_) | Err(_) => {
                 self.problem(flag, format_args!("{text:?} is not a duration such as 500ms, 10s or 24h"));

@@ -397,7 +397,7 @@ async fn the_next_clock_starts_when_the_event_has_been_written() {
     let red = enter(&game, a_move(Side::Red, "a4a5"), None).waits();
     room.pass(MS(200)).await;
     assert_eq!(charged(&within(red).await.expect("accepted").record), MS(40));
-    let left = game.state(None).await.expect("a game");
+    let left = game.glance(None).await.expect("a game").game;
     assert_eq!(left.remaining(Side::Red, room.clock.now()), Some(MS(930)));
     assert_eq!(left.remaining(Side::Blue, room.clock.now()), Some(MS(1_000)));
 }
@@ -437,7 +437,7 @@ async fn a_flag_that_could_not_be_written_falls_a_little_later_dated_when_it_was
     for _ in 0..3 {
         room.pass(MS(1_000)).await;
     }
-    let ended = game.state(None).await.expect("a game");
+    let ended = game.glance(None).await.expect("a game").game;
     assert_eq!((ended.status(), ended.ended_at()), (Status::Ended, Some(start + MS(100))));
 }
 
@@ -462,13 +462,13 @@ async fn presence_survives_a_slow_and_failing_log() {
     drop(first);
     room.log.release();
     within(offer).await.expect("made");
-    let state = game.state(None).await.expect("a game");
+    let state = game.glance(None).await.expect("a game").game;
     assert!(state.is_present(Side::Red) && state.is_present(Side::Blue));
     room.pass(Span::from_secs(60)).await;
     assert_eq!(kinds(&room.log.records(game.id())), ["created", "away", "returned", "offered"]);
     drop((second, blue));
     room.pass(Span::from_secs(5)).await;
-    assert!(game.state(None).await.expect("a game").is_away(Side::Red));
+    assert!(game.glance(None).await.expect("a game").game.is_away(Side::Red));
 }
 
 /// "I showed myself with my first move; that the log failed just then was told as that, and not as my fault."

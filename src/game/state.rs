@@ -239,7 +239,8 @@ impl Game {
         let (at, kind) = match self.status() {
             Status::Ended => return None,
             Status::Waiting => match self.settings.clock_start {
-                ClockStart::At(at) => (at, DueKind::Start),
+                // A time that passed while the game was being made starts it at once.
+                ClockStart::At(at) => (at.max(self.created_at), DueKind::Start),
                 ClockStart::WhenBothShown(window) => (self.created_at + window, DueKind::JoinWindow),
                 ClockStart::AtCreation => return None,
             },

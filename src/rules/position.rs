@@ -429,6 +429,10 @@ impl fmt::Display for SetupError {
             SetupError::InDen { square, piece } => {
                 write!(f, "{piece} stands in the den on {square}")
             }
+            // A count that is larger than any is read as the largest.
+            SetupError::QuietPlies { found: u32::MAX, limit } => {
+                write!(f, "{} or more plies without a capture have reached the draw at {limit}", u32::MAX)
+            }
             SetupError::QuietPlies { found, limit } => {
                 write!(f, "{found} plies without a capture have reached the draw at {limit}")
             }

@@ -185,9 +185,11 @@ impl Watch {
                 _ = self.news.changed() => {}
                 _ = self.stop.changed() => {}
                 () = clock.sleep_until(self.last_told + self.heartbeat) => {
-                    self.last_told = clock.now();
-                    let view = self.slot.lock().glance(self.last_told)?;
-                    return Some(Ok(Told::Heartbeat(Box::new(view))));
+                    // What is due is told first: no heartbeat shows a deadline that has passed.
+                    self.slot.settle(None).await;
+                    self.last_told = self.slot.house().clock.now();
+                    let told = self.at_hand().or_else(|| self.sign_of_life())?;
+                    return Some(Ok(told));
                 }
             }
         }
@@ -208,6 +210,11 @@ impl Watch {
             None => self.seen = Game::from_creation(&record),
         }
         Some(Told::Event(Box::new((record, self.seen.clone()?))))
+    }
+
+    fn sign_of_life(&self) -> Option<Told> {
+        let view = self.slot.lock().glance(self.last_told)?;
+        Some(Told::Heartbeat(Box::new(view)))
     }
 
     fn cut(&self) -> Option<Cut> {

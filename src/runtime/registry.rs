@@ -220,8 +220,9 @@ impl Registry {
         id.is_v7() && id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
     }
 
-    /// Up to `most` games after `after` that the filter admits, oldest first.
+    /// Up to `most` games after `after` that the filter admits, oldest first, with the time settled.
     pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game)> {
+        self.wake_due(self.house.clock.now());
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
@@ -249,14 +250,18 @@ impl Registry {
     pub async fn keep_time(&self) {
         loop {
             let now = self.house.clock.now();
-            while let Some((at, id)) = self.house.timers.pop_due(now) {
-                if let Some(slot) = self.find(id) {
-                    slot.on_timer(at);
-                }
-            }
+            self.wake_due(now);
             self.sweep_abandoned();
             self.sweep(now);
             self.house.timers.wait(&*self.house.clock, self.house.next_to_forget()).await;
+        }
+    }
+
+    fn wake_due(&self, now: Time) {
+        while let Some((at, id)) = self.house.timers.pop_due(now) {
+            if let Some(slot) = self.find(id) {
+                slot.on_timer(at);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use tokio::sync::{oneshot, watch};
+use tracing::{debug, info};
 
 use super::feed::StreamFlag;
 use super::ids::GameId;
@@ -247,34 +248,37 @@ impl Slot {
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
     pub async fn view(self: &Arc<Self>, seat: Option<Side>) -> Result<View, Fault> {
-        self.settle(seat).await;
-        let inner = self.lock();
-        inner.view(self.house.clock.now()).ok_or(Fault::NoSuchGame)
+        self.look(seat, Inner::view).await.ok_or(Fault::NoSuchGame)
     }
 
-    /// Looks at the game without its moves, with the time settled.
+    /// Looks at the game, with the time settled, and leaves its moves out.
     ///
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
-    pub async fn state(self: &Arc<Self>, seat: Option<Side>) -> Result<Game, Fault> {
-        self.settle(seat).await;
-        self.lock().game.clone().ok_or(Fault::NoSuchGame)
+    pub async fn glance(self: &Arc<Self>, seat: Option<Side>) -> Result<View, Fault> {
+        self.look(seat, Inner::glance).await.ok_or(Fault::NoSuchGame)
     }
 
-    /// Lets happen what is due, and notes that a seat has shown itself, before a look.
-    pub(super) async fn settle(self: &Arc<Self>, seat: Option<Side>) {
-        let command = {
+    /// Looks once what is due has happened and the seat has shown itself, as of one moment. Where the log
+    /// fails, the look is at what is written.
+    pub(super) async fn look<T>(self: &Arc<Self>, seat: Option<Side>, at: impl Fn(&Inner, Time) -> T) -> T {
+        let first = {
             let inner = self.lock();
             let now = self.house.clock.now();
-            let due = inner.game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
-            match seat.filter(|side| inner.awaits(*side)) {
-                Some(side) => Command::Show(side),
-                None if due => Command::Tick,
-                None => return,
+            match inner.pending(seat, now) {
+                None => return at(&inner, now),
+                Some(command) => command,
             }
         };
         // A refusal only means that another call has seen to it in the meantime.
-        let _ = self.ask(None, command, None).await;
+        let _ = self.ask(None, first, None).await;
+        let inner = self.lock();
+        at(&inner, self.house.clock.now())
+    }
+
+    /// Lets happen what is due, and notes that a seat has shown itself.
+    pub(super) async fn settle(self: &Arc<Self>, seat: Option<Side>) {
+        self.look(seat, |_, _| ()).await;
     }
 
     /// A deadline that the timers knew of has come.
@@ -419,10 +423,11 @@ impl Slot {
             Some(game) => game.apply(&record),
             None => inner.game = Game::from_creation(&record),
         }
-        let ended = record.event.ending.is_some();
         let sequence = record.sequence;
         inner.records.push(record.clone());
-        if ended {
+        debug!(game = %self.id, sequence, "event");
+        if let Some(ending) = &record.event.ending {
+            info!(game = %self.id, outcome = %ending.outcome, "game over");
             self.house.ended(self.id, self.house.clock.now());
         }
         if own && let Some(game) = inner.game.clone() {
@@ -464,6 +469,15 @@ impl Inner {
                 && matches!(game.settings().clock_start, ClockStart::WhenBothShown(_))
                 && !game.has_shown(side)
         })
+    }
+
+    /// What must be asked before a look at `now` by this seat.
+    fn pending(&self, seat: Option<Side>, now: Time) -> Option<Command> {
+        if let Some(side) = seat.filter(|side| self.awaits(*side)) {
+            return Some(Command::Show(side));
+        }
+        let due = self.game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
+        due.then_some(Command::Tick)
     }
 
     fn is_abandoned(&self) -> bool {

@@ -29,6 +29,12 @@ const REFERENCE_BYTES: usize = 128;
 const ABORT_REASON_BYTES: usize = 256;
 /// The highest refusal limit.
 const REFUSALS: RangeInclusive<u32> = 1..=1_000;
+/// How many expiries in a row may lose.
+const TIMEOUTS_TO_LOSE: RangeInclusive<u32> = 1..=2;
+/// After how many rounds without a capture a game may be drawn.
+const NO_CAPTURE_ROUNDS: RangeInclusive<u32> = 1..=500;
+/// How many rounds may make a short game.
+const SHORT_GAME_ROUNDS: RangeInclusive<u32> = 0..=100;
 /// A limit per move, and the initial time of a stock.
 const ALLOWANCE: RangeInclusive<Span> = Span::from_millis(10)..=Span::from_days(30);
 /// What a completed move may add.
@@ -58,11 +64,18 @@ pub(super) struct Malformed {
     pub(super) field: String,
     /// What is wrong with it, and what it should be.
     pub(super) problem: String,
+    /// What a program would otherwise have to read out of the problem.
+    pub(super) facts: Vec<(&'static str, String)>,
 }
 
 impl Malformed {
     pub(super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self { field: field.into(), problem: problem.into(), facts: Vec::new() }
+    }
+
+    fn with(mut self, name: &'static str, fact: impl fmt::Display) -> Self {
+        self.facts.push((name, fact.to_string()));
+        self
     }
 }
 
@@ -85,13 +98,18 @@ pub(super) fn game_id(text: &str) -> Decoded<GameId> {
     text.parse().map_err(|problem| Malformed::new("game_id", format!("{} {problem}", quote(text))))
 }
 
-/// A request id with the digest of its request: `body` is the request without the id.
-pub(super) fn request(caller: Caller, method: &str, id: &str, body: &impl Message) -> Decoded<Option<Request>> {
-    if id.is_empty() {
+/// A request id; `None` if there is none.
+pub(super) fn request_id(text: &str) -> Decoded<Option<u128>> {
+    if text.is_empty() {
         return Ok(None);
     }
-    let id = parse_uuid(id).map_err(|problem| Malformed::new("request_id", format!("{} {problem}", quote(id))))?;
-    Ok(Some(Request { caller, id, digest: digest(method, &body.encode_to_vec()) }))
+    let id = parse_uuid(text).map_err(|problem| Malformed::new("request_id", format!("{} {problem}", quote(text))));
+    id.map(Some)
+}
+
+/// A request as its event keeps it: `body` is the message without the id.
+pub(super) fn request(caller: Caller, method: &str, id: Option<u128>, body: &impl Message) -> Option<Request> {
+    id.map(|id| Request { caller, id, digest: digest(method, &body.encode_to_vec()) })
 }
 
 /// The first eight bytes of a SHA-256 over a name and a body.
@@ -204,14 +222,17 @@ fn ruleset(prefix: &str, spec: Option<pb::RulesetSpec>) -> Decoded<(&'static str
     ] {
         *switch = asked.unwrap_or(*switch);
     }
-    // A number too large for the switch is as far out of its range as the largest that fits.
+    // Asked here, and not of the ruleset alone, so that a number too large for the switch is told as it was sent.
     if let Some(timeouts) = spec.timeouts_to_lose {
+        let timeouts = within(&field("timeouts_to_lose"), timeouts, &TIMEOUTS_TO_LOSE)?;
         ruleset.timeouts_to_lose = u8::try_from(timeouts).unwrap_or(u8::MAX);
     }
     if let Some(rounds) = spec.no_capture_rounds {
+        let rounds = within(&field("no_capture_rounds"), rounds, &NO_CAPTURE_ROUNDS)?;
         ruleset.no_capture_rounds = u16::try_from(rounds).unwrap_or(u16::MAX);
     }
     if let Some(rounds) = spec.short_game_rounds {
+        let rounds = within(&field("short_game_rounds"), rounds, &SHORT_GAME_ROUNDS)?;
         ruleset.short_game_rounds = u8::try_from(rounds).unwrap_or(u8::MAX);
     }
     ruleset.validate().map_err(|error| Malformed::new(field(error.switch), error.problem))?;
@@ -322,11 +343,14 @@ pub(super) fn line(line: pb::MoveLine) -> Decoded<(Line, Option<crate::rules::Ou
         let field = format!("line.moves[{index}]");
         let mv = a_move(&format!("{field}."), &mv.from_square, &mv.to_square)?;
         if outcome.is_some() {
-            return Err(Malformed::new(field, format!("{mv} comes after the end of the game")));
+            let problem = format!("{mv} comes after the end of the game");
+            return Err(Malformed::new(field, problem).with("index", index));
         }
         let side = played.position().side_to_move();
         if let Err(violation) = played.judge(mv) {
-            return Err(Malformed::new(field, format!("{mv} is refused by {}: {violation}", violation.rule().id())));
+            let rule = violation.rule().id();
+            let problem = format!("{mv} is refused by {rule}: {violation}");
+            return Err(Malformed::new(field, problem).with("index", index).with("rule", rule));
         }
         played.advance(mv);
         outcome = played

@@ -207,7 +207,7 @@ fn ending(ending: &Ending) -> pb::Outcome {
     pb::Outcome { abort_reason, ..outcome(&ending.outcome) }
 }
 
-fn clock(game: &Game, now: Time) -> pb::Clock {
+pub(super) fn clock(game: &Game, now: Time) -> pb::Clock {
     let tally = game.settings().ruleset.timeouts_to_lose > 1;
     pb::Clock {
         red_remaining: game.remaining(Side::Red, now).map(span),
@@ -237,7 +237,7 @@ fn refusals(game: &Game, side: Side) -> Option<u32> {
     game.settings().refusal_limit.map(|_| game.refusals(side))
 }
 
-pub(super) fn game(id: GameId, view: &View) -> pb::Game {
+pub(super) fn game(id: GameId, view: &View, asked_by: Option<Side>) -> pb::Game {
     let View { game, moves, now } = view;
     pb::Game {
         game_id: id.to_string(),
@@ -258,6 +258,7 @@ pub(super) fn game(id: GameId, view: &View) -> pb::Game {
         ended_at: game.ended_at().map(time),
         red_refusals: refusals(game, Side::Red),
         blue_refusals: refusals(game, Side::Blue),
+        your_side: maybe_side(asked_by),
     }
 }
 

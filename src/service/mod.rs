@@ -5,6 +5,8 @@
 mod caller;
 mod decode;
 mod encode;
+pub mod health;
+pub mod pace;
 mod referee;
 mod status;
 pub mod trace;

@@ -85,18 +85,7 @@ impl Found {
     ) -> Result<(pb::GameEvent, bool), Status> {
         let reply = self.slot.ask(self.role.side(), command, request).await;
         let answer = reply.map_err(|fault| status::fault(self.id, &fault))?;
-        note(self.id, &answer);
         Ok((encode::event(&answer.record, &answer.game), answer.replayed))
-    }
-}
-
-/// Tells the log of a change that was made.
-fn note(id: GameId, answer: &Answer) {
-    let Answer { game, record, replayed } = answer;
-    debug!(game = %id, sequence = record.sequence, replayed, "event");
-    if let Some(ending) = record.event.ending.as_ref().filter(|_| !replayed) {
-        let reason = ending.outcome.reason.id();
-        info!(game = %id, reason, winner = encode::winner_name(ending.outcome.winner), plies = game.line().ply(), "game over");
     }
 }
 
@@ -148,7 +137,7 @@ impl Referee {
         let view = View { game: answer.game.clone(), moves: Vec::new(), now: answer.record.written };
         let token = |seat| self.keys.tokens.issue(id, seat);
         pb::NewGameResponse {
-            game: Some(encode::game(id, &view)),
+            game: Some(encode::game(id, &view, None)),
             red_token: token(Seat::Player(Side::Red)),
             blue_token: token(Seat::Player(Side::Blue)),
             arbiter_token: token(Seat::Arbiter),
@@ -162,8 +151,8 @@ impl pb::referee_service_server::RefereeService for Referee {
     async fn new_game(&self, request: Request<pb::NewGameRequest>) -> Result<Response<pb::NewGameResponse>, Status> {
         self.creator(request.metadata())?;
         let mut body = request.into_inner();
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Creator, "NewGame", &request_id, &body).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
+        let request = decode::request(Caller::Creator, "NewGame", request_id, &body);
         let settings = Arc::new(decode::settings(body).map_err(refuse)?);
         let unmade = GameId::from_u128(0);
         let made = self.registry.new_game(settings, request).await;
@@ -178,7 +167,7 @@ impl pb::referee_service_server::RefereeService for Referee {
         let id = decode::game_id(&request.get_ref().game_id).map_err(refuse)?;
         let found = self.find(self.keys.identify(request.metadata()), id)?;
         let view = found.slot.view(found.role.side()).await.map_err(|fault| status::fault(id, &fault))?;
-        Ok(Response::new(pb::GetGameResponse { game: Some(encode::game(id, &view)) }))
+        Ok(Response::new(pb::GetGameResponse { game: Some(encode::game(id, &view, found.role.side())) }))
     }
 
     async fn list_games(
@@ -216,21 +205,26 @@ impl pb::referee_service_server::RefereeService for Referee {
         let body = request.into_inner();
         let from = body.from_square.as_deref().map(|from| decode::square("from_square", from));
         let from = from.transpose().map_err(refuse)?;
-        let (line, sequence, outcome) = match body.subject {
+        let response = match body.subject {
             Some(Subject::GameId(id)) => {
                 let id = decode::game_id(&id).map_err(refuse)?;
                 let found = self.find(identity, id)?;
-                let game = found.slot.state(found.role.side()).await.map_err(|fault| status::fault(id, &fault))?;
-                (*game.line(), Some(game.sequence()), encode::game_outcome(&game))
+                let seen = found.slot.glance(found.role.side()).await.map_err(|fault| status::fault(id, &fault))?;
+                pb::LegalMovesResponse {
+                    sequence: Some(seen.game.sequence()),
+                    clock: Some(encode::clock(&seen.game, seen.now)),
+                    server_time: Some(encode::time(seen.now)),
+                    ..legal_moves(seen.game.line(), encode::game_outcome(&seen.game), from, body.explain)
+                }
             }
             Some(Subject::Line(_)) | None if identity == Identity::Unknown => return Err(status::token_invalid()),
             Some(Subject::Line(line)) => {
                 let (line, outcome) = decode::line(line).map_err(refuse)?;
-                (line, None, outcome.as_ref().map(encode::outcome))
+                legal_moves(&line, outcome.as_ref().map(encode::outcome), from, body.explain)
             }
             None => return Err(refuse(decode::Malformed::new("subject", "set game_id or line"))),
         };
-        Ok(Response::new(legal_moves(&line, sequence, outcome, from, body.explain)))
+        Ok(Response::new(response))
     }
 
     async fn submit_move(
@@ -240,15 +234,15 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
-        let mv = decode::a_move("", &body.from_square, &body.to_square).map_err(refuse)?;
-        let found = self.find(identity, id)?;
-        let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "SubmitMove", &request_id, &body).map_err(refuse)?;
-        if request.is_some() && body.expected_ply.is_none() {
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
+        if request_id.is_some() && body.expected_ply.is_none() {
             let problem = "must be set with a request_id, so that a repeat is never judged on another board";
             return Err(refuse(decode::Malformed::new("expected_ply", problem)));
         }
+        let mv = decode::a_move("", &body.from_square, &body.to_square).map_err(refuse)?;
+        let found = self.find(identity, id)?;
+        let side = found.player()?;
+        let request = decode::request(Caller::Seat(side), "SubmitMove", request_id, &body);
         let command = Command::Move { side, mv, expected_ply: body.expected_ply, offer_draw: body.offer_draw };
         let reply = found.slot.ask(Some(side), command, request).await;
         verdict(id, side, reply).map(Response::new)
@@ -261,11 +255,11 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let makes = decode::makes_offer(body.action).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "OfferDraw", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "OfferDraw", request_id, &body);
         let command = if makes { Command::OfferDraw(side) } else { Command::TakeBackDraw(side) };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::OfferDrawResponse { event: Some(event), replayed }))
@@ -278,11 +272,11 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let accepts = decode::accepts(body.answer).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "AnswerDraw", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "AnswerDraw", request_id, &body);
         let command = if accepts { Command::AcceptDraw(side) } else { Command::DeclineDraw(side) };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::AnswerDrawResponse { event: Some(event), replayed }))
@@ -295,10 +289,10 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(Caller::Seat(side), "LeaveGame", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(Caller::Seat(side), "LeaveGame", request_id, &body);
         let (event, replayed) = found.tell(Command::Leave(side), request).await?;
         Ok(Response::new(pb::LeaveGameResponse { event: Some(event), replayed }))
     }
@@ -310,6 +304,7 @@ impl pb::referee_service_server::RefereeService for Referee {
         let identity = self.keys.identify(request.metadata());
         let mut body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
+        let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let reason = decode::abort_reason(body.reason.clone()).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let caller = match found.role {
@@ -320,8 +315,7 @@ impl pb::referee_service_server::RefereeService for Referee {
                 return Err(status::not_allowed(found.role.name(), "the arbiter's token or the creator's key"));
             }
         };
-        let request_id = std::mem::take(&mut body.request_id);
-        let request = decode::request(caller, "AbortGame", &request_id, &body).map_err(refuse)?;
+        let request = decode::request(caller, "AbortGame", request_id, &body);
         let command = Command::Abort { by_creator: caller == Caller::Creator, reason: reason.into() };
         let (event, replayed) = found.tell(command, request).await?;
         Ok(Response::new(pb::AbortGameResponse { event: Some(event), replayed }))
@@ -339,13 +333,14 @@ impl pb::referee_service_server::RefereeService for Referee {
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
         let heartbeat = decode::heartbeat(body.heartbeat).map_err(refuse)?;
         let found = self.find(identity, id)?;
-        let options = WatchOptions { after_sequence: body.after_sequence, heartbeat, seat: found.role.side() };
+        let seat = found.role.side();
+        let options = WatchOptions { after_sequence: body.after_sequence, heartbeat, seat };
         let watch = Watch::begin(&found.slot, options)
             .await
             .map_err(|fault| status::watch_fault(id, body.after_sequence.unwrap_or(0), &fault))?;
         let told = stream::unfold((watch, place), move |(mut watch, place)| async move {
             let message = match watch.next().await? {
-                Ok(told) => Ok(pb::WatchGameResponse { message: Some(message(id, &told)) }),
+                Ok(told) => Ok(pb::WatchGameResponse { message: Some(message(id, &told, seat)) }),
                 Err(cut) => Err(status::cut(cut)),
             };
             Some((message, (watch, place)))
@@ -369,10 +364,10 @@ fn refuse(malformed: decode::Malformed) -> Status {
     status::malformed(&malformed)
 }
 
-fn message(id: GameId, told: &Told) -> pb::watch_game_response::Message {
+fn message(id: GameId, told: &Told, seat: Option<Side>) -> pb::watch_game_response::Message {
     use pb::watch_game_response::Message;
     match told {
-        Told::Snapshot(view) => Message::Snapshot(encode::game(id, view)),
+        Told::Snapshot(view) => Message::Snapshot(encode::game(id, view, seat)),
         Told::Event(event) => Message::Event(encode::event(&event.0, &event.1)),
         Told::Heartbeat(view) => Message::Heartbeat(encode::heartbeat(view)),
     }
@@ -383,7 +378,6 @@ fn verdict(id: GameId, side: Side, reply: Reply) -> Result<pb::SubmitMoveRespons
     use pb::submit_move_response::Verdict;
     let (verdict, replayed) = match reply {
         Ok(answer) => {
-            note(id, &answer);
             let Answer { game, record, replayed } = &answer;
             let verdict = match &record.event.kind {
                 Kind::Moved(moved) => Verdict::Accepted(encode::accepted(record, game, moved)),
@@ -423,7 +417,6 @@ fn verdict(id: GameId, side: Side, reply: Reply) -> Result<pb::SubmitMoveRespons
 
 fn legal_moves(
     line: &Line,
-    sequence: Option<u64>,
     outcome: Option<pb::Outcome>,
     from: Option<Square>,
     explain: bool,
@@ -432,7 +425,6 @@ fn legal_moves(
     let position = line.position();
     let mut response = pb::LegalMovesResponse {
         ply: Some(line.ply()),
-        sequence,
         position: position.to_string(),
         side_to_move: encode::side(position.side_to_move()).into(),
         ..pb::LegalMovesResponse::default()

@@ -83,10 +83,11 @@ fn name(reason: ErrorReason) -> &'static str {
 
 /// A field cannot be read.
 pub(super) fn malformed(malformed: &Malformed) -> Status {
-    let Malformed { field, problem } = malformed;
+    let Malformed { field, problem, facts } = malformed;
     let draft = Draft::new(Code::InvalidArgument, ErrorReason::InvalidField, malformed.to_string())
         .with("field", field)
         .with("problem", problem);
+    let draft = facts.iter().fold(draft, |draft, (name, fact)| draft.with(name, fact));
     let mut details = draft.details();
     details.add_bad_request_violation(field, problem);
     Status::with_error_details(draft.code, draft.message, details)

@@ -224,6 +224,10 @@ fn crowd(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
 /// Animals on and next to the traps.
 fn by_the_traps(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
     let mut placed = Vec::new();
+    if rng.chance(20) {
+        // A rat in a trap, before the elephant.
+        placed = vec![(3, 1, 'r'), (2, 1, 'E')];
+    }
     for _ in 0..rng.between(1, 2) {
         let letter = rng.pick(&letters(switches));
         let ranks = rng.pick(&[(7, 8), (0, 1)]);
@@ -261,6 +265,12 @@ fn pursuit(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
 /// Rats in the water, jumpers on the banks.
 fn by_the_water(switches: &Switches, rng: &mut Rng) -> Vec<Placed> {
     let mut placed = Vec::new();
+    if rng.chance(20) {
+        // Both rats in the way of one jump.
+        let rank = rng.pick(&[3, 4, 5]);
+        let (lion, tiger) = rng.pick(&[('L', 't'), ('T', 'l')]);
+        placed = vec![(1, rank, 'R'), (2, rank, 'r'), (0, rank, lion), (3, rank, tiger)];
+    }
     for rat in ['R', 'r'] {
         if rng.chance(80) {
             let files = rng.pick(&[(1, 2), (0, 3)]);

@@ -211,14 +211,14 @@ pub fn is_square(text: &str) -> bool {
 }
 
 fn read_square(text: &str) -> Option<Square> {
-    let characters: Vec<char> = text.chars().collect();
-    if characters.len() != 2 {
+    let mut characters = text.chars();
+    let (Some(file), Some(rank), None) = (characters.next(), characters.next(), characters.next()) else {
+        return None;
+    };
+    if !FILES.contains(&file) {
         return None;
     }
-    if !FILES.contains(&characters[0]) {
-        return None;
-    }
-    let rank = match characters[1] {
+    let rank = match rank {
         '1' => 1,
         '2' => 2,
         '3' => 3,
@@ -230,7 +230,7 @@ fn read_square(text: &str) -> Option<Square> {
         '9' => 9,
         _ => return None,
     };
-    Some((characters[0], rank))
+    Some((file, rank))
 }
 
 fn square(text: &str) -> Square {
@@ -241,7 +241,10 @@ fn square(text: &str) -> Square {
 }
 
 fn name(square: Square) -> String {
-    format!("{}{}", square.0, square.1)
+    let mut name = String::with_capacity(2);
+    name.push(square.0);
+    name.push(char::from(b'0' + square.1));
+    name
 }
 
 fn file_number(file: char) -> usize {
