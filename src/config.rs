@@ -78,7 +78,8 @@ pub struct ServeArgs {
     /// After how long a silence a connection is pinged.
     #[arg(long, env = "JUNGLE_KEEPALIVE_INTERVAL", default_value = "20s", value_name = "DURATION")]
     pub keepalive_interval: String,
-    /// How long an unanswered ping may take before the connection is closed.
+    /// How long an unanswered ping may take before the connection is closed, and a new connection until
+    /// its client has greeted.
     #[arg(long, env = "JUNGLE_KEEPALIVE_TIMEOUT", default_value = "10s", value_name = "DURATION")]
     pub keepalive_timeout: String,
     /// How long the server takes to leave after SIGTERM, whatever its clients do.
