@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::body::Body;
@@ -98,7 +99,19 @@ impl App {
     ///
     /// # Errors
     /// If serving fails.
-    pub async fn run_until(self, stop: impl Future<Output = ()> + Send) -> Result<(), tonic::transport::Error> {
+    pub async fn run_until(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), tonic::transport::Error> {
+        self.run(Box::pin(stop)).await
+    }
+
+    /// Boxed, so that the whole server is compiled here once, and not in each program that runs it.
+    fn run(self, mut stop: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<(), tonic::transport::Error>> {
+        Box::pin(async move { self.serve(&mut stop).await })
+    }
+
+    async fn serve(self, stop: &mut BoxFuture<'static, ()>) -> Result<(), tonic::transport::Error> {
         let Self { config, listener, registry, .. } = self;
         let health = HealthReporter::new();
         health.set_serving::<RefereeServiceServer<Referee>>().await;
@@ -132,11 +145,11 @@ impl App {
                 let _ = shutdown.wait_for(|stopping| *stopping).await;
             });
         let keeping_time = registry.keep_time();
-        tokio::pin!(serving, keeping_time, stop);
+        tokio::pin!(serving, keeping_time);
         tokio::select! {
             served = &mut serving => return served,
             () = &mut keeping_time => {}
-            () = &mut stop => {}
+            () = stop => {}
         }
         info!("stopping");
         // First the streams learn why they end, then the connections that they end: streams that are open
