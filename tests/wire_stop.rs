@@ -45,17 +45,21 @@ async fn health_watch(channel: Channel, service: &str) -> Streaming<tonic_health
 
 /// Reads a stream to its end, which must be that of the stop; the last sequence it told.
 async fn ends_with_the_stop(mut stream: Streaming<pb::WatchGameResponse>, from: u64) {
-    let mut last = from;
-    let status: Status = loop {
-        match next_event(&mut stream).await {
-            Ok(Some(event)) => {
-                assert_eq!(event.sequence, last + 1);
-                last = event.sequence;
+    let reading = async {
+        let mut last = from;
+        loop {
+            match next_event(&mut stream).await {
+                Ok(Some(event)) => {
+                    assert_eq!(event.sequence, last + 1);
+                    last = event.sequence;
+                }
+                Ok(None) => panic!("the stream ended as if the game were over"),
+                Err(status) => return (last, status),
             }
-            Ok(None) => panic!("the stream ended as if the game were over"),
-            Err(status) => break status,
         }
     };
+    // All of it within the test's patience: heartbeats alone would keep a stream going for ever.
+    let (last, status): (u64, Status) = within(reading).await;
     assert_eq!((status.code(), reason(&status).as_str()), (Code::Unavailable, "SERVER_STOPPING"), "{status}");
     let details = status.get_error_details();
     let told = details.error_info().expect("details").metadata.get("sequence").cloned();

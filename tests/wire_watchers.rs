@@ -107,14 +107,15 @@ async fn watchers_that_do_not_read_cost_no_more_as_the_game_goes_on() {
     const BOUND: usize = 64 * 1024;
     /// The game's own log, the allocator's slack.
     const ROOM: usize = 6 << 20;
-    let process = Process::start(&["--keepalive-interval", "1h"]);
-    let addr = process.addr;
-    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{addr}")).expect("an address");
-    let channel = within(endpoint.connect()).await.expect("it listens");
-    let mut client = Client::new(channel);
-    let mut streams: Vec<RawStream> = Vec::new();
     let mut grown = Vec::new();
     for (windows, replays) in [(Windows::CLOSED, false), (Windows::WIDE, false), (Windows::WIDE, true)] {
+        // Each in a process of its own: memory once freed would be used again, unseen.
+        let process = Process::start(&["--keepalive-interval", "1h"]);
+        let addr = process.addr;
+        let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{addr}")).expect("an address");
+        let channel = within(endpoint.connect()).await.expect("it listens");
+        let mut client = Client::new(channel);
+        let mut streams: Vec<RawStream> = Vec::new();
         let table = Table::new(&mut client, long_game()).await;
         // What is there once is there: the first events warm the process up.
         refused_moves(&mut client, &table, 0, 49).await;
@@ -140,9 +141,6 @@ async fn watchers_that_do_not_read_cost_no_more_as_the_game_goes_on() {
         );
         assert!(bytes > 4 * BOUND, "{bytes} bytes of events prove nothing about a bound of {BOUND}");
         grown.push(after.saturating_sub(before));
-        // The streams live as long as their connection.
-        drop(watcher);
-        streams.clear();
     }
     for grown in grown {
         assert!(grown < STUCK * BOUND + ROOM, "{STUCK} stuck watches grew by {grown} bytes");
