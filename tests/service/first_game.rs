@@ -1,10 +1,8 @@
 //! A first whole game over the wire.
 
-mod server;
-
+use crate::server::{Table, TestServer, by, reason};
 use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
-use server::{Table, TestServer, by, reason};
 
 /// "The tiger walks into the den, and the server says that I have won."
 #[tokio::test]

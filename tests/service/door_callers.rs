@@ -1,19 +1,16 @@
 //! Who asks: every call by every kind of caller, and every way in which a token can be wrong.
 
-mod door;
-mod server;
-
 use std::sync::Arc;
 
+use crate::door::{Ask, CREATOR_FLAG, CREATOR_KEY, bearer, nobody, taken_apart, told, uuid};
+use crate::server::{Client, EPOCH, Table, TestServer, config};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use door::{Ask, CREATOR_FLAG, CREATOR_KEY, bearer, nobody, taken_apart, told, uuid};
 use jungle_referee::app::Ports;
 use jungle_referee::game::Span;
 use jungle_referee::runtime::ManualClock;
 use jungle_referee::service::proto::legal_moves_request::Subject;
 use jungle_referee::service::proto::{self as pb};
-use server::{Client, EPOCH, Table, TestServer, config};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 /// Every kind of caller, in the columns' order of the tables.
@@ -103,7 +100,7 @@ fn heard(answer: Result<(), tonic::Status>) -> String {
 async fn make(client: &mut Client, private: bool) -> Table {
     let request = pb::NewGameRequest { private, ..pb::NewGameRequest::default() };
     let who = bearer_if_keyed(client).await;
-    let made = client.new_game(door::with(&who, request)).await.expect("a new game");
+    let made = client.new_game(crate::door::with(&who, request)).await.expect("a new game");
     Table::of(&made.into_inner())
 }
 
@@ -285,7 +282,7 @@ async fn a_header_that_is_not_bearer_and_a_token_is_a_wrong_token_and_never_a_sp
     let table = make(&mut client, false).await;
     let token = &table.red;
     let basic = URL_SAFE_NO_PAD.encode(format!("red:{token}"));
-    let written = |header: String| door::authorization(&header);
+    let written = |header: String| crate::door::authorization(&header);
     let mut twice = bearer(token);
     twice.append("authorization", bearer(token).get("authorization").expect("set").clone());
     let mut other_first = bearer(&table.blue);
@@ -413,7 +410,7 @@ async fn the_tokens_of_a_replayed_new_game_are_the_same_and_open_the_same_seats(
     let server = TestServer::start_manual(&[CREATOR_FLAG]).await;
     let mut client = server.client().await;
     let request = pb::NewGameRequest { request_id: uuid(1), private: true, ..pb::NewGameRequest::default() };
-    let ask = |request: pb::NewGameRequest| door::with(&bearer(CREATOR_KEY), request);
+    let ask = |request: pb::NewGameRequest| crate::door::with(&bearer(CREATOR_KEY), request);
     let first = client.new_game(ask(request.clone())).await.expect("a game").into_inner();
     let table = Table::of(&first);
     assert_eq!(heard(Ask::SubmitMove(table.submit("a3a4")).send(&mut client, &bearer(&table.red)).await), "ok");

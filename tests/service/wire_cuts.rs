@@ -1,22 +1,19 @@
 //! Connections that break: a call cut after each byte, either way, and made again.
 
-mod server;
-mod wire;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::server::{Client, Table, TestServer, by, within};
+use crate::wire::{Carried, Cut, cutting_proxy, long_game, make_move};
 use jungle_referee::service::proto::referee_service_client::RefereeServiceClient;
 use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::watch_game_response::Message;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
-use server::{Client, Table, TestServer, by, within};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::transport::Endpoint;
-use wire::{Carried, Cut, cutting_proxy, long_game, make_move};
 
 /// How many offsets are tried at once.
 const AT_ONCE: usize = 8;

@@ -1,11 +1,10 @@
 //! The server's end: what clients are told, what is still answered, and that it leaves in time.
 
-mod server;
-mod wire;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::server::{Client, Table, TestServer, by, config, next_event, reason, within};
+use crate::wire::{Process, RawWatcher, Windows, long_game, make_move, unknowing_proxy};
 use jungle_referee::app::Ports;
 use jungle_referee::game::Event;
 use jungle_referee::runtime::log::Later;
@@ -13,7 +12,6 @@ use jungle_referee::runtime::{Append, Appended, Clock, GameId, Log, LogFault, Ra
 use jungle_referee::service::proto::referee_service_client::RefereeServiceClient;
 use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
-use server::{Client, Table, TestServer, by, config, next_event, reason, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -23,7 +21,6 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_types::StatusExt as _;
-use wire::{Process, RawWatcher, Windows, long_game, make_move, unknowing_proxy};
 
 const SERVICE: &str = "jungle.v1.RefereeService";
 
@@ -242,7 +239,7 @@ async fn the_process_leaves_at_once_when_its_clients_do() {
     let silent = TcpStream::connect(process.addr).await.expect("it listens");
     process.terminate();
     ends_with_the_stop(stream, 0).await;
-    let left = process.left_within(server::PATIENCE).await.expect("it leaves");
+    let left = process.left_within(crate::server::PATIENCE).await.expect("it leaves");
     assert_eq!(left.code(), Some(0));
     drop((health, silent));
 }

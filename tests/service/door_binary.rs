@@ -1,18 +1,15 @@
 //! The binary and its settings: what it says, with which code it ends, and how it leaves.
 
-mod door;
-mod server;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, ExitStatus, Stdio};
 
+use crate::door::told;
+use crate::server::{Client, Table, next_event, within};
 use clap::{Args as _, Parser};
-use door::told;
 use jungle_referee::config::{Config, Invalid, ServeArgs};
 use jungle_referee::service::proto as pb;
-use server::{Client, Table, next_event, within};
 use tokio::sync::oneshot;
 
 #[derive(Parser)]

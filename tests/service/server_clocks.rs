@@ -1,7 +1,6 @@
 //! Clocks, starts, presence, offers, repeats and endings over the wire, on a clock that the test moves.
 
-mod server;
-
+use crate::server::{Client, EPOCH, Table, TestServer, by, next_event, reason, within};
 use jungle_referee::game::Span;
 use jungle_referee::service::proto::game_event::Kind;
 use jungle_referee::service::proto::submit_move_response::Verdict;
@@ -10,7 +9,6 @@ use jungle_referee::service::proto::{
     self as pb, GameStatus, NewGameRequest, OfferResult, OutcomeReason, Side, clock_start, time_control,
 };
 use prost_types::{Duration, Timestamp};
-use server::{Client, EPOCH, Table, TestServer, by, next_event, reason, within};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_types::StatusExt as _;
 

@@ -3,17 +3,14 @@
 //!
 //! `MANY_GAMES=10000` plays so many; without it 400 are played.
 
-mod second_judge;
-mod server;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::second_judge::generate::{Rng, switches};
+use crate::second_judge::{Game, Switches};
+use crate::server::{Client, Table, TestServer, by, next_event};
 use jungle_referee::service::proto::{self as pb, NewGameRequest, submit_move_response::Verdict};
-use second_judge::generate::{Rng, switches};
-use second_judge::{Game, Switches};
-use server::{Client, Table, TestServer, by, next_event};
 
 const GAMES: usize = 400;
 const IN_FLIGHT: usize = 16;

@@ -1,13 +1,11 @@
 //! Every reason that the contract lists, over the wire; and what the transport refuses by itself.
 
-mod door;
-mod server;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use crate::door::{a_move, bearer, promises, taken_apart, uuid};
+use crate::server::{Client, EPOCH, Table, TestServer, by, config, within};
 use bytes::Bytes;
-use door::{a_move, bearer, promises, taken_apart, uuid};
 use jungle_referee::app::Ports;
 use jungle_referee::game::{Event, Record, Time};
 use jungle_referee::runtime::log::Later;
@@ -15,7 +13,6 @@ use jungle_referee::runtime::{Append, Appended, Clock, GameId, Ids, Log, LogFaul
 use jungle_referee::service::proto::legal_moves_request::Subject;
 use jungle_referee::service::proto::{self as pb, clock_start};
 use prost::Message;
-use server::{Client, EPOCH, Table, TestServer, by, config, within};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::client::Grpc;
@@ -141,7 +138,7 @@ async fn about_moments(seen: &mut Seen) {
     let datou = Some(pb::RulesetSpec { preset: "datou".to_owned(), ..pb::RulesetSpec::default() });
     let table = Table::new(&mut client, pb::NewGameRequest { ruleset: datou, ..plain() }).await;
     seen.add("DRAWS_OFF", client.offer_draw(by(&table.red, offer(&table))).await);
-    let window = clock_start::Kind::JoinWindow(door::millis(1_000));
+    let window = clock_start::Kind::JoinWindow(crate::door::millis(1_000));
     let clock_start = Some(pb::ClockStart { kind: Some(window) });
     let table = Table::new(&mut client, pb::NewGameRequest { clock_start, ..plain() }).await;
     seen.add("NOT_STARTED", client.submit_move(by(&table.red, table.submit("a3a4"))).await);
@@ -161,7 +158,7 @@ async fn about_limits(seen: &mut Seen) {
     for _ in 0..4 {
         streams.push(table.watch(&mut client, Some(&table.red), Some(1)).await.expect("a seat's stream"));
     }
-    seen.add("STREAM_REPLACED", server::next_event(&mut oldest).await);
+    seen.add("STREAM_REPLACED", crate::server::next_event(&mut oldest).await);
     drop(oldest);
     for token in [&table.blue, &table.blue, &table.blue, &table.blue] {
         match table.watch(&mut client, Some(token), None).await {
@@ -211,7 +208,7 @@ async fn about_the_server(seen: &mut Seen) {
     let table = Table::new(&mut client, pb::NewGameRequest::default()).await;
     let mut stream = table.watch(&mut client, None, Some(1)).await.expect("a stream");
     server.begin_stop();
-    seen.add("SERVER_STOPPING", server::next_event(&mut stream).await);
+    seen.add("SERVER_STOPPING", crate::server::next_event(&mut stream).await);
     server.stop().await;
 
     let clock = Arc::new(ManualClock::at(EPOCH));
@@ -249,7 +246,7 @@ async fn every_reason_of_the_contract_is_met_over_the_wire_with_all_that_it_prom
 
 #[test]
 fn the_reasons_that_the_service_can_make_are_those_that_the_contract_lists() {
-    let source = include_str!("../src/service/status.rs");
+    let source = include_str!("../../src/service/status.rs");
     let made: BTreeSet<&str> = source
         .split("ErrorReason::")
         .skip(1)
@@ -304,7 +301,7 @@ async fn what_the_transport_refuses_keeps_the_librarys_status_and_the_connection
         assert!(status.details().is_empty(), "{what}: the details are the service's own");
     }
     client.submit_move(by(&table.red, table.submit("a3a4"))).await.expect("the connection lives");
-    let event = server::next_event(&mut stream).await.expect("no error").expect("an event");
+    let event = crate::server::next_event(&mut stream).await.expect("no error").expect("an event");
     assert_eq!(event.sequence, 2, "and so does the stream on it");
     server.stop().await;
 }
@@ -317,10 +314,11 @@ async fn a_header_beyond_the_transports_limit_fails_that_call_only() {
     let table = Table::new(&mut client, pb::NewGameRequest::default()).await;
     let mut stream = table.watch(&mut client, None, Some(1)).await.expect("a stream");
     let request = pb::GetGameRequest { game_id: table.id.clone() };
-    let refused = client.get_game(door::with(&bearer(&"A".repeat(20_000)), request)).await.expect_err("too large");
+    let refused =
+        client.get_game(crate::door::with(&bearer(&"A".repeat(20_000)), request)).await.expect_err("too large");
     assert!(refused.details().is_empty(), "{refused:?}");
     client.submit_move(by(&table.red, table.submit("a3a4"))).await.expect("the connection lives");
-    assert!(server::next_event(&mut stream).await.expect("no error").is_some());
+    assert!(crate::server::next_event(&mut stream).await.expect("no error").is_some());
     server.stop().await;
 }
 
@@ -333,7 +331,7 @@ async fn the_limits_of_the_fields_lie_below_the_transports() {
     for moves in [3_001, 6_000, 6_540] {
         let request = line_of(moves);
         assert!(request.encoded_len() < TRANSPORT, "{moves} moves");
-        let told = door::told(client.legal_moves(request).await);
+        let told = crate::door::told(client.legal_moves(request).await);
         assert_eq!((told.code, told.value("field")), (Code::InvalidArgument, "line.moves"), "{moves} moves");
     }
     // All that a game may be given, at its largest.
@@ -342,9 +340,9 @@ async fn the_limits_of_the_fields_lie_below_the_transports() {
     assert!(largest.encoded_len() < TRANSPORT / 16);
     client.new_game(largest).await.expect("a game");
     let line = pb::MoveLine {
-        start_position: door::LONG_START.to_owned(),
-        moves: door::long_line(3_000),
-        ruleset: Some(door::long_ruleset()),
+        start_position: crate::door::LONG_START.to_owned(),
+        moves: crate::door::long_line(3_000),
+        ruleset: Some(crate::door::long_ruleset()),
     };
     let longest =
         pb::LegalMovesRequest { subject: Some(Subject::Line(line)), explain: true, ..pb::LegalMovesRequest::default() };
@@ -366,7 +364,7 @@ async fn a_call_that_takes_too_long_ends_with_the_librarys_status_and_a_repeat_t
     assert!(late.details().is_empty(), "{late:?}");
     let mut stream = table.watch(&mut client, None, Some(1)).await.expect("a stream");
     log.mood.send_replace(Mood::Writes);
-    assert_eq!(server::next_event(&mut stream).await.expect("no error").map(|event| event.sequence), Some(2));
+    assert_eq!(crate::server::next_event(&mut stream).await.expect("no error").map(|event| event.sequence), Some(2));
     let again = client.submit_move(by(&table.red, mv)).await.expect("a verdict").into_inner();
     assert!(again.replayed, "{again:?}");
     server.stop().await;

@@ -1,13 +1,10 @@
 //! The right question at the wrong moment, and the verdicts on moves that are not allowed.
 
-mod door;
-mod server;
-
-use door::{Ask, bearer, millis, nobody, told, uuid};
+use crate::door::{Ask, bearer, millis, nobody, told, uuid};
+use crate::server::{Client, Table, TestServer, by};
 use jungle_referee::game::Span;
 use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::{self as pb, Animal, Rule, Side, clock_start, time_control};
-use server::{Client, Table, TestServer, by};
 use tonic::Code;
 
 /// A game of a server whose time stands still, and a client of it.
@@ -92,7 +89,7 @@ fn from(position: &str) -> pb::NewGameRequest {
 }
 
 /// The values of an error's metadata, in the order of the names.
-fn values<const N: usize>(told: &door::Told, names: [&str; N]) -> [String; N] {
+fn values<const N: usize>(told: &crate::door::Told, names: [&str; N]) -> [String; N] {
     names.map(|name| told.value(name).to_owned())
 }
 
@@ -239,13 +236,13 @@ async fn watching_from_beyond_the_head_tells_the_head() {
     }
     let mut at_head = scene.table.watch(&mut scene.client, None, Some(3)).await.expect("a stream at the head");
     scene.play(&["a4a5"]).await;
-    let next = server::next_event(&mut at_head).await.expect("no error").expect("an event");
+    let next = crate::server::next_event(&mut at_head).await.expect("no error").expect("an event");
     assert_eq!(next.sequence, 4);
     // Of an ended game the head itself has nothing after it: the stream ends at once.
     let (ask, red) = (scene.leave(), scene.red());
     scene.send(&red, ask).await.expect("Red leaves");
     let mut ended = scene.table.watch(&mut scene.client, None, Some(5)).await.expect("a stream");
-    assert_eq!(server::next_event(&mut ended).await.expect("no error"), None);
+    assert_eq!(crate::server::next_event(&mut ended).await.expect("no error"), None);
     let beyond = told(scene.table.watch(&mut scene.client, None, Some(6)).await.map(drop));
     assert_eq!(values(&beyond, ["after_sequence", "sequence"]), ["6", "5"]);
     scene.server.stop().await;
@@ -254,7 +251,7 @@ async fn watching_from_beyond_the_head_tells_the_head() {
 /// "We talked about a draw, at every wrong moment."
 #[tokio::test]
 async fn a_draw_offer_at_the_wrong_moment_is_told_what_stands_in_its_way() {
-    let failed = |told: &door::Told, reason: &str| {
+    let failed = |told: &crate::door::Told, reason: &str| {
         assert_eq!((told.code, told.reason.as_str()), (Code::FailedPrecondition, reason));
     };
     let mut scene = Scene::new(pb::NewGameRequest::default()).await;

@@ -1,17 +1,14 @@
 //! Bad input at every field of every request. The fields are counted off the contract's descriptors: a
 //! field without a row fails, and so does a row without a field.
 
-mod door;
-mod server;
-
 use std::collections::BTreeSet;
 
-use door::{Ask, LONG_START, a_move, bearer, descriptors, long_line, long_ruleset, millis, nobody, told, uuid};
+use crate::door::{Ask, LONG_START, a_move, bearer, descriptors, long_line, long_ruleset, millis, nobody, told, uuid};
+use crate::server::{EPOCH, Table, TestServer};
 use jungle_referee::service::proto::legal_moves_request::Subject;
 use jungle_referee::service::proto::{self as pb, clock_start, time_control};
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, Duration, Timestamp};
-use server::{EPOCH, Table, TestServer};
 use tonic::{Code, Request};
 
 /// What a row expects.
@@ -749,7 +746,7 @@ fn check(expect: &Expect, answer: Result<(), tonic::Status>) -> Result<(), Strin
         (Expect::Bad(..) | Expect::Other(..), Ok(())) => return Err("it was taken".to_owned()),
         (Expect::Bad(..) | Expect::Other(..), Err(status)) => status,
     };
-    let told = door::taken_apart(&status)?;
+    let told = crate::door::taken_apart(&status)?;
     match expect {
         Expect::Fine => {}
         Expect::Bad(field, says) => {
@@ -775,7 +772,7 @@ fn check(expect: &Expect, answer: Result<(), tonic::Status>) -> Result<(), Strin
 async fn a_request_id_that_changed_a_game_is_refused_with_another_body_or_another_call() {
     let server = TestServer::start_manual(&[]).await;
     let mut client = server.client().await;
-    let reused = |told: door::Told| {
+    let reused = |told: crate::door::Told| {
         let seen = (told.code, told.reason.as_str(), told.value("field"));
         assert_eq!(seen, (Code::InvalidArgument, "REQUEST_ID_REUSED", "request_id"));
     };
@@ -787,15 +784,15 @@ async fn a_request_id_that_changed_a_game_is_refused_with_another_body_or_anothe
     reused(told(client.new_game(pb::NewGameRequest { is_match: true, ..first }).await));
 
     let mv = pb::SubmitMoveRequest { request_id: uuid(2), expected_ply: Some(0), ..table.submit("a3a4") };
-    let played = client.submit_move(server::by(&table.red, mv.clone())).await.expect("a verdict").into_inner();
-    let again = client.submit_move(server::by(&table.red, mv.clone())).await.expect("the same").into_inner();
+    let played = client.submit_move(crate::server::by(&table.red, mv.clone())).await.expect("a verdict").into_inner();
+    let again = client.submit_move(crate::server::by(&table.red, mv.clone())).await.expect("the same").into_inner();
     assert_eq!(again, pb::SubmitMoveResponse { replayed: true, ..played });
     for other in [
         pb::SubmitMoveRequest { to_square: "a2".to_owned(), ..mv.clone() },
         pb::SubmitMoveRequest { expected_ply: Some(2), ..mv.clone() },
         pb::SubmitMoveRequest { offer_draw: true, ..mv.clone() },
     ] {
-        reused(told(client.submit_move(server::by(&table.red, other)).await));
+        reused(told(client.submit_move(crate::server::by(&table.red, other)).await));
     }
     let (game_id, request_id) = (table.id.clone(), uuid(2));
     let leave = pb::LeaveGameRequest { request_id: request_id.clone(), game_id: game_id.clone() };
@@ -805,10 +802,10 @@ async fn a_request_id_that_changed_a_game_is_refused_with_another_body_or_anothe
         reused(told(other.send(&mut client, &bearer(&table.red)).await));
     }
     // The id belongs to its caller: Blue's of the same number is another.
-    let left = client.leave_game(server::by(&table.blue, leave)).await.expect("Blue leaves").into_inner();
+    let left = client.leave_game(crate::server::by(&table.blue, leave)).await.expect("Blue leaves").into_inner();
     assert!(!left.replayed);
     // After the end the repeat still finds its answer.
-    let after = client.submit_move(server::by(&table.red, mv)).await.expect("the same").into_inner();
+    let after = client.submit_move(crate::server::by(&table.red, mv)).await.expect("the same").into_inner();
     assert!(after.replayed);
     server.stop().await;
 }
@@ -820,9 +817,9 @@ async fn a_request_id_that_changed_nothing_is_free_again() {
     let mut client = server.client().await;
     let table = Table::new(&mut client, pb::NewGameRequest::default()).await;
     let mv = |mv: &str| pb::SubmitMoveRequest { request_id: uuid(1), expected_ply: Some(0), ..table.submit(mv) };
-    let refused = client.submit_move(server::by(&table.red, mv("a3a5"))).await.expect("a verdict").into_inner();
+    let refused = client.submit_move(crate::server::by(&table.red, mv("a3a5"))).await.expect("a verdict").into_inner();
     assert!(matches!(refused.verdict, Some(pb::submit_move_response::Verdict::Refused(_))), "{refused:?}");
-    let played = client.submit_move(server::by(&table.red, mv("a3a4"))).await.expect("a verdict").into_inner();
+    let played = client.submit_move(crate::server::by(&table.red, mv("a3a4"))).await.expect("a verdict").into_inner();
     assert!(matches!(played.verdict, Some(pb::submit_move_response::Verdict::Accepted(_))), "{played:?}");
     server.stop().await;
 }

@@ -1,14 +1,13 @@
 //! What the questions answer: settings as they were set, lists page by page, rulesets, legal moves.
 
-mod door;
-mod server;
-
-use door::{Ask, CREATOR_FLAG, CREATOR_KEY, LONG_START, a_move, bearer, long_line, long_ruleset, millis, nobody, told};
+use crate::door::{
+    Ask, CREATOR_FLAG, CREATOR_KEY, LONG_START, a_move, bearer, long_line, long_ruleset, millis, nobody, told,
+};
+use crate::server::{Client, EPOCH, Table, TestServer, by};
 use jungle_referee::service::proto::legal_moves_request::Subject;
 use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::{self as pb, clock_start, time_control};
 use prost_types::Timestamp;
-use server::{Client, EPOCH, Table, TestServer, by};
 use tonic::Request;
 
 fn epoch_and(seconds: i64) -> Timestamp {
@@ -127,7 +126,7 @@ async fn every_setting_of_a_new_game_comes_back_in_its_settings() {
         let mut settings = got.settings.clone().expect("settings");
         assert_eq!(made.game.and_then(|game| game.settings), got.settings, "{what}");
         let mut events = table.watch(&mut client, Some(&table.arbiter), Some(0)).await.expect("a stream");
-        let created = server::next_event(&mut events).await.expect("no error").expect("the creation");
+        let created = crate::server::next_event(&mut events).await.expect("no error").expect("the creation");
         let Some(pb::game_event::Kind::Created(created)) = created.kind else { panic!("{created:?}") };
         assert_eq!(created.settings, got.settings, "{what}");
         let ruleset = settings.ruleset.as_mut().expect("a ruleset");
@@ -225,7 +224,7 @@ async fn the_rulesets_are_listed_with_every_switch_a_line_of_text_and_the_hash_o
 
 async fn page(client: &mut Client, request: pb::ListGamesRequest, key: Option<&str>) -> pb::ListGamesResponse {
     let who = key.map_or_else(nobody, bearer);
-    client.list_games(door::with(&who, request)).await.expect("a page").into_inner()
+    client.list_games(crate::door::with(&who, request)).await.expect("a page").into_inner()
 }
 
 /// All pages, with something done between one and the next.
@@ -374,7 +373,7 @@ async fn private_games_are_listed_for_the_creators_key_only() {
         for private in [false, true] {
             let request = pb::NewGameRequest { private, ..pb::NewGameRequest::default() };
             let who = key.map_or_else(nobody, bearer);
-            let made = client.new_game(door::with(&who, request)).await.expect("a game").into_inner();
+            let made = client.new_game(crate::door::with(&who, request)).await.expect("a game").into_inner();
             ids.push(Table::of(&made).id);
         }
         let games = pages(&mut client, pb::ListGamesRequest { page_size: 1, ..Default::default() }, key).await.concat();
