@@ -476,6 +476,8 @@ async fn what_explain_says_of_each_candidate_is_the_verdict_on_that_move() {
         let ply = u32::try_from(moves.len()).expect("few");
         assert_eq!((answer.ply, answer.sequence), (Some(ply), Some(u64::from(ply) + 1)));
         assert!((1..=36).contains(&answer.candidates.len()), "{position}: {}", answer.candidates.len());
+        // A line has no log and no clock.
+        let said = pb::LegalMovesResponse { sequence: None, clock: None, server_time: None, ..answer.clone() };
         // The line says the same as the game that was played by it.
         let line = pb::MoveLine {
             start_position: position.to_owned(),
@@ -484,7 +486,7 @@ async fn what_explain_says_of_each_candidate_is_the_verdict_on_that_move() {
         };
         let of_line = client.legal_moves(pb::LegalMovesRequest { explain: true, ..line_request(line) }).await;
         let of_line = of_line.expect("an answer").into_inner();
-        assert_eq!(of_line, pb::LegalMovesResponse { sequence: None, ..answer.clone() }, "{position}");
+        assert_eq!(of_line, said, "{position}");
         // The moves are the candidates that nothing speaks against, in the same order.
         let free = answer.candidates.iter().filter(|candidate| candidate.violation.is_none());
         let free: Vec<_> = free.map(|c| (&c.from_square, &c.to_square, c.captures)).collect();

@@ -55,7 +55,8 @@ impl Log for MoodyLog {
     }
 
     fn tail(&self, _game: GameId, _sequence: u64) -> Later<Result<Vec<Record>, LogFault>> {
-        Box::pin(std::future::ready(Err(LogFault)))
+        let tail = if *self.mood.borrow() == Mood::Forgets { Err(LogFault) } else { Ok(Vec::new()) };
+        Box::pin(std::future::ready(tail))
     }
 }
 
