@@ -858,7 +858,7 @@ async fn whoever_watches_a_finished_game_gets_what_is_left_to_tell_and_a_good_en
         let mut stream = table.watch(&mut client, token, None).await.expect("a stream");
         let shown = snapshot(&mut stream).await;
         let presence = shown.presence;
-        let your_side = if token == Some(&table.red) { pb::Side::Red.into() } else { 0 };
+        let your_side = if token == Some(&table.red) { Side::Red.into() } else { 0 };
         assert_eq!(shown, pb::Game { presence, your_side, ..game.clone() });
         assert_eq!(within(stream.message()).await.expect("a good end"), None);
         for (after, expected) in [(0, vec![1, 2, 3]), (1, vec![2, 3]), (2, vec![3]), (3, vec![])] {
