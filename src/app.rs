@@ -179,10 +179,8 @@ fn tell_losses(registry: &Registry) {
     if lost.is_empty() {
         return;
     }
-    warn!(games = lost.len(), "open games are lost, they were in memory only");
-    for id in lost.iter().take(NAMED_LOSSES) {
-        warn!(game = %id, "lost");
-    }
+    let named: Vec<String> = lost.iter().take(NAMED_LOSSES).map(ToString::to_string).collect();
+    warn!(games = lost.len(), ids = named.join(" "), "open games are lost, they were in memory only");
 }
 
 /// The answer to a call whose handler panicked: a fault of ours, told to nobody but the log.

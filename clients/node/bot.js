@@ -48,6 +48,7 @@ class Bot {
       if (kind === 'snapshot') {
         this.serverClock.learn(state.server_time);
         this.grace = milliseconds(state.settings?.grace);
+        if (state.your_side && state.your_side !== 'SIDE_UNSPECIFIED') this.learnSide(state.your_side);
       } else {
         this.serverClock.learn(state.time);
         if (!state.kind) this.log(`event ${state.sequence} is of a kind newer than this bot`);

@@ -53,6 +53,8 @@ class Bot:
             if kind == "snapshot":
                 self.server_clock.learn(state.server_time)
                 self.grace = seconds(state.settings.grace)
+                if state.your_side:
+                    self.learn_side(state.your_side)
             else:
                 self.server_clock.learn(state.time)
                 if state.WhichOneof("kind") is None:
