@@ -2,9 +2,13 @@
 //! a game that goes on for a thousand plies.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -13,7 +17,7 @@ use h2::client::ResponseFuture;
 use jungle_referee::service::proto::watch_game_response::Message;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
 use prost::Message as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -230,10 +234,40 @@ impl Windows {
     pub(crate) const CLOSED: Self = Self { stream: 0, connection: 65_535, socket: None };
 }
 
+/// A socket that can be made deaf: then it writes, and reads nothing.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    deaf: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.deaf.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.stream).poll_read(context, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
 /// A watcher on bare HTTP/2. Its connection does something only while `drive` is awaited.
 pub(crate) struct RawWatcher {
-    pub(crate) connection: h2::client::Connection<TcpStream, Bytes>,
+    pub(crate) connection: h2::client::Connection<Socket, Bytes>,
     sender: h2::client::SendRequest<Bytes>,
+    deaf: Arc<AtomicBool>,
 }
 
 /// One stream of a raw watcher, once it is opened.
@@ -252,8 +286,10 @@ impl RawWatcher {
         let stream = within(socket.connect(server)).await.expect("the server listens");
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(windows.stream).initial_connection_window_size(windows.connection);
-        let (sender, connection) = within(builder.handshake(stream)).await.expect("a greeting");
-        Self { connection, sender }
+        let deaf = Arc::new(AtomicBool::new(false));
+        let socket = Socket { stream, deaf: Arc::clone(&deaf) };
+        let (sender, connection) = within(builder.handshake(socket)).await.expect("a greeting");
+        Self { connection, sender, deaf }
     }
 
     /// Waits for something while the connection works.
@@ -275,24 +311,45 @@ impl RawWatcher {
 
     /// Opens the stream of a watch and waits for the answer's head.
     pub(crate) async fn watch(&mut self, table: &Table, after_sequence: Option<u64>) -> RawStream {
-        let message = pb::WatchGameRequest { game_id: table.id.clone(), after_sequence, heartbeat: None };
-        let mut framed = vec![0];
-        framed.extend_from_slice(&u32::try_from(message.encoded_len()).expect("small").to_be_bytes());
-        message.encode(&mut framed).expect("room");
-        let (response, mut body) = self.open("WatchGame").await;
-        body.send_data(framed.into(), true).expect("an open stream");
+        let response = self.ask_to_watch(table, after_sequence).await;
         let response = self.drive(response).await.expect("a response");
         assert_eq!(response.status(), 200);
         assert!(!response.headers().contains_key("grpc-status"), "refused: {:?}", response.headers());
         RawStream { body: response.into_body(), buffer: BytesMut::new() }
     }
 
+    /// Opens so many streams without reading anything, not even the answers' heads.
+    pub(crate) async fn watch_deaf(&mut self, table: &Table, number: usize) -> Vec<ResponseFuture> {
+        self.deaf.store(true, Ordering::Release);
+        let mut responses = Vec::new();
+        for _ in 0..number {
+            responses.push(self.ask_to_watch(table, Some(0)).await);
+        }
+        self.work_for(Duration::from_millis(500)).await;
+        responses
+    }
+
+    async fn ask_to_watch(&mut self, table: &Table, after_sequence: Option<u64>) -> ResponseFuture {
+        let message = pb::WatchGameRequest { game_id: table.id.clone(), after_sequence, heartbeat: None };
+        let mut framed = vec![0];
+        framed.extend_from_slice(&u32::try_from(message.encoded_len()).expect("small").to_be_bytes());
+        message.encode(&mut framed).expect("room");
+        let (response, mut body) = self.open("WatchGame").await;
+        body.send_data(framed.into(), true).expect("an open stream");
+        response
+    }
+
+    /// Lets the connection work for a while, through which it must last.
+    async fn work_for(&mut self, long: Duration) {
+        let ended = tokio::time::timeout(long, &mut self.connection).await;
+        assert!(ended.is_err(), "the connection ended: {ended:?}");
+    }
+
     /// Begins a call, which goes on for as long as what is returned lives.
     pub(crate) async fn begin(&mut self, method: &str, part: Vec<u8>) -> (ResponseFuture, SendStream<Bytes>) {
         let (response, mut body) = self.open(method).await;
         body.send_data(part.into(), false).expect("an open stream");
-        let sent = tokio::time::timeout(Duration::from_millis(50), &mut self.connection).await;
-        assert!(sent.is_err(), "the connection ended: {sent:?}");
+        self.work_for(Duration::from_millis(50)).await;
         (response, body)
     }
 
