@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use uuid::{Builder, Uuid};
 
+use super::locked;
 use crate::game::Time;
 
 /// A game's id: a UUIDv7, written in lower case. Ids order by creation.
@@ -91,7 +92,7 @@ impl Ids for RandomIds {
         let mut random = [0; 10];
         getrandom::fill(&mut random).expect("the operating system gives random bytes");
         let fresh = Builder::from_unix_timestamp_millis(now.micros() / 1_000, &random).into_uuid().as_u128();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.last);
         // Within a millisecond chance may step back; the next number keeps the order of creation.
         *last = fresh.max(*last + 1);
         GameId(*last)

@@ -1,6 +1,8 @@
 //! The machinery around the games: the clock on the wall, ids and tokens, the log, one queue a game,
 //! timers, feeds and the registry. tokio lives here; tonic and the wire's types do not.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub mod feed;
 pub mod ids;
 pub mod log;
@@ -17,3 +19,8 @@ pub use registry::{Filter, Limits, Registry};
 pub use slot::{Answer, Fault, Slot, View};
 pub use time::{Clock, ManualClock, SystemClock};
 pub use token::{Seat, TokenKey};
+
+/// Locks, also after a panic under the lock: what the locks here guard is whole after each statement.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::watch;
 
 use super::ids::{GameId, Ids};
+use super::locked;
 use super::log::Log;
 use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
@@ -47,7 +48,7 @@ impl House {
     /// Notes that a game has ended.
     pub(super) fn ended(&self, game: GameId, now: Time) {
         self.open.fetch_sub(1, Ordering::AcqRel);
-        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut finished = locked(&self.finished);
         finished.push_back((now, game));
         if finished.len() == 1 || finished.len() > self.limits.keep_finished {
             self.timers.look_again();
@@ -56,13 +57,13 @@ impl House {
 
     /// Notes that a game could not be created, even though its creator may have gone.
     pub(super) fn abandoned(&self, game: GameId) {
-        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).push(game);
+        locked(&self.abandoned).push(game);
         self.timers.look_again();
     }
 
     /// The oldest finished game that is kept no longer, if there is one.
     fn pop_forgotten(&self, now: Time) -> Option<GameId> {
-        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut finished = locked(&self.finished);
         let (at, _) = *finished.front()?;
         if finished.len() <= self.limits.keep_finished && now < at + self.limits.keep_finished_for {
             return None;
@@ -71,16 +72,19 @@ impl House {
     }
 
     fn next_to_forget(&self) -> Option<Time> {
-        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let finished = locked(&self.finished);
         finished.front().map(|(at, _)| *at + self.limits.keep_finished_for)
     }
 }
+
+/// The games by their ids, and so in the order of their creation.
+type Games = BTreeMap<GameId, Arc<Slot>>;
 
 /// The games of the server.
 pub struct Registry {
     house: Arc<House>,
     ids: Arc<dyn Ids>,
-    games: RwLock<BTreeMap<GameId, Arc<Slot>>>,
+    games: RwLock<Games>,
     /// The creator's request ids, with the games that they made.
     creations: Mutex<HashMap<u128, Arc<Slot>>>,
     started_at: Time,
@@ -128,10 +132,12 @@ impl Registry {
         Self { house: Arc::new(house), ids, games, creations, started_at }
     }
 
-    /// The time as the registry's games have it.
-    #[must_use]
-    pub fn now(&self) -> Time {
-        self.house.clock.now()
+    fn games(&self) -> RwLockReadGuard<'_, Games> {
+        self.games.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn games_mut(&self) -> RwLockWriteGuard<'_, Games> {
+        self.games.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates a game, or finds the one that the same request made before.
@@ -155,7 +161,7 @@ impl Registry {
             return Ok((slot, waiting));
         };
         // One step under the lock: a place that is found here is not given up before it is used.
-        let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut creations = locked(&self.creations);
         let slot = match creations.get(&request.id) {
             Some(slot) => Arc::clone(slot),
             None => {
@@ -170,16 +176,16 @@ impl Registry {
 
     /// Gives up the places whose game could not be created: a repeat shall begin anew.
     fn sweep_abandoned(&self) {
-        let abandoned = std::mem::take(&mut *self.house.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
+        let abandoned = std::mem::take(&mut *locked(&self.house.abandoned));
         for slot in abandoned.into_iter().filter_map(|id| self.find(id)) {
-            let mut creations = self.creations.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut creations = locked(&self.creations);
             if !slot.is_abandoned() {
                 continue;
             }
             if let Some(request) = slot.created_by() {
                 creations.remove(&request);
             }
-            if self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&slot.id()).is_some() {
+            if self.games_mut().remove(&slot.id()).is_some() {
                 self.house.open.fetch_sub(1, Ordering::AcqRel);
             }
         }
@@ -204,14 +210,14 @@ impl Registry {
         taken.map_err(|_| Fault::TooManyGames { limit })?;
         let id = self.ids.next(now);
         let slot = Arc::new(Slot::new(id, created_by, Arc::clone(&self.house)));
-        self.games.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&slot));
+        self.games_mut().insert(id, Arc::clone(&slot));
         Ok(slot)
     }
 
     /// Finds a game.
     #[must_use]
     pub fn find(&self, id: GameId) -> Option<Arc<Slot>> {
-        self.games.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.games().get(&id).cloned()
     }
 
     /// Whether a game of this id, if there ever was one, was of an earlier run of the server and is lost.
@@ -224,7 +230,7 @@ impl Registry {
     pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game)> {
         self.wake_due(self.house.clock.now());
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
+        let games = self.games();
         let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
             slot.lock().game.as_ref().filter(|game| filter.admits(game)).map(|game| (*id, game.clone()))
         });
@@ -234,7 +240,7 @@ impl Registry {
     /// The ids of the games that are not over.
     #[must_use]
     pub fn open_games(&self) -> Vec<GameId> {
-        let games = self.games.read().unwrap_or_else(PoisonError::into_inner);
+        let games = self.games();
         let open = games
             .iter()
             .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
@@ -266,11 +272,11 @@ impl Registry {
     }
 
     /// Forgets the finished games that are kept no longer.
-    pub fn sweep(&self, now: Time) {
+    fn sweep(&self, now: Time) {
         while let Some(id) = self.house.pop_forgotten(now) {
-            let forgotten = self.games.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let forgotten = self.games_mut().remove(&id);
             if let Some(request) = forgotten.and_then(|slot| slot.created_by()) {
-                self.creations.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
+                locked(&self.creations).remove(&request);
             }
         }
     }

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use tokio::sync::{oneshot, watch};
@@ -18,6 +18,7 @@ use tracing::{debug, info};
 
 use super::feed::StreamFlag;
 use super::ids::GameId;
+use super::locked;
 use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
 use crate::game::{
@@ -203,7 +204,7 @@ impl Slot {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic while judging is caught and leaves the state as it was.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     /// How the game was set up; `None` if it was never created.

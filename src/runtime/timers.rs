@@ -2,11 +2,12 @@
 //! the game says what is due. A game has at most one entry, and a later deadline moves nothing.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
 use super::ids::GameId;
+use super::locked;
 use super::time::Clock;
 use crate::game::Time;
 
@@ -19,7 +20,7 @@ pub(super) struct Timers {
 
 impl Timers {
     fn entries(&self) -> MutexGuard<'_, BTreeSet<(Time, GameId)>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.entries)
     }
 
     /// Asks for a look at a game at a time, in place of the entry it has.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_core::Stream;
 use futures_util::stream;
+use prost::Message;
 use tonic::{Extensions, Request, Response, Status};
 use tracing::{debug, info};
 
@@ -77,7 +78,20 @@ impl Found {
         }
     }
 
-    /// Has a command of a seat judged, which answers with the event it causes.
+    /// Has the command judged that a seat's call makes, which answers with the event it causes.
+    async fn tell_of_seat(
+        &self,
+        method: &str,
+        request_id: Option<u128>,
+        body: &impl Message,
+        command: impl FnOnce(Side) -> Command,
+    ) -> Result<(pb::GameEvent, bool), Status> {
+        let side = self.player()?;
+        let request = decode::request(Caller::Seat(side), method, request_id, body);
+        self.tell(command(side), request).await
+    }
+
+    /// Has a command judged, which answers with the event it causes.
     async fn tell(
         &self,
         command: Command,
@@ -258,10 +272,8 @@ impl pb::referee_service_server::RefereeService for Referee {
         let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let makes = decode::makes_offer(body.action).map_err(refuse)?;
         let found = self.find(identity, id)?;
-        let side = found.player()?;
-        let request = decode::request(Caller::Seat(side), "OfferDraw", request_id, &body);
-        let command = if makes { Command::OfferDraw(side) } else { Command::TakeBackDraw(side) };
-        let (event, replayed) = found.tell(command, request).await?;
+        let command = |side| if makes { Command::OfferDraw(side) } else { Command::TakeBackDraw(side) };
+        let (event, replayed) = found.tell_of_seat("OfferDraw", request_id, &body, command).await?;
         Ok(Response::new(pb::OfferDrawResponse { event: Some(event), replayed }))
     }
 
@@ -275,10 +287,8 @@ impl pb::referee_service_server::RefereeService for Referee {
         let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let accepts = decode::accepts(body.answer).map_err(refuse)?;
         let found = self.find(identity, id)?;
-        let side = found.player()?;
-        let request = decode::request(Caller::Seat(side), "AnswerDraw", request_id, &body);
-        let command = if accepts { Command::AcceptDraw(side) } else { Command::DeclineDraw(side) };
-        let (event, replayed) = found.tell(command, request).await?;
+        let command = |side| if accepts { Command::AcceptDraw(side) } else { Command::DeclineDraw(side) };
+        let (event, replayed) = found.tell_of_seat("AnswerDraw", request_id, &body, command).await?;
         Ok(Response::new(pb::AnswerDrawResponse { event: Some(event), replayed }))
     }
 
@@ -291,9 +301,7 @@ impl pb::referee_service_server::RefereeService for Referee {
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
         let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let found = self.find(identity, id)?;
-        let side = found.player()?;
-        let request = decode::request(Caller::Seat(side), "LeaveGame", request_id, &body);
-        let (event, replayed) = found.tell(Command::Leave(side), request).await?;
+        let (event, replayed) = found.tell_of_seat("LeaveGame", request_id, &body, Command::Leave).await?;
         Ok(Response::new(pb::LeaveGameResponse { event: Some(event), replayed }))
     }
 
