@@ -94,19 +94,7 @@ impl Play {
         assert!(at >= self.now, "commands arrive in order");
         self.now = at;
         self.settle(lag);
-        match command {
-            Command::Arrive(side) => self.table.game.arrive(*side),
-            Command::Depart(side) => self.table.game.depart(*side, at),
-            Command::Show(_)
-            | Command::Move { .. }
-            | Command::OfferDraw(_)
-            | Command::TakeBackDraw(_)
-            | Command::AcceptDraw(_)
-            | Command::DeclineDraw(_)
-            | Command::Leave(_)
-            | Command::Abort { .. }
-            | Command::Tick => {}
-        }
+        self.table.note_presence(at, command);
         let over = self.game().status() == Status::Ended;
         let event = decide(self.game(), command, None, at)?;
         assert!(!over, "nothing is accepted after the end: {command:?}");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::select_all;
 use jungle_referee::game::{Caller, Command, Event, Kind, Request, Span, Status, TimeControl};
 use jungle_referee::rules::Side;
 use jungle_referee::runtime::slot::WAITING_LIMIT;
@@ -296,15 +297,8 @@ async fn sixty_four_calls_of_a_seat_wait_and_a_first_move_of_a_ply_always_may() 
         calls.push(tokio::spawn(async move { client.offer_draw(by(&token, request)).await }));
     }
     // One too many: it is told at once, while all the others wait.
-    let shed = within(async {
-        loop {
-            if let Some(done) = calls.iter().position(tokio::task::JoinHandle::is_finished) {
-                break calls.swap_remove(done).await.expect("no panic").expect_err("one too many");
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    let (done, _, calls) = within(select_all(calls)).await;
+    let shed = done.expect("no panic").expect_err("one too many");
     assert_eq!((shed.code(), reason(&shed).as_str()), (Code::ResourceExhausted, "TOO_MANY_WAITING"));
     assert!(calls.iter().all(|call| !call.is_finished()));
     let slot = server.registry.find(table.id.parse().expect("an id")).expect("the game");

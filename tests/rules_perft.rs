@@ -47,7 +47,6 @@ fn the_opening_tree_is_the_same_for_all_four_presets() {
 }
 
 #[test]
-#[ignore = "a hundred million leaves: run in release"]
 fn the_opening_tree_has_its_leaves_at_depth_6() {
     let start = Position::start(&SWITCHES);
     #[expect(clippy::disallowed_methods, reason = "speed is printed, never asserted")]

@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use jungle_referee::game::{
-    ClockStart, Command, Event, Game, Kind, Moved, Record, Refusal, Settings, Span, Time, TimeControl, create, decide,
+    Command, Event, Game, Kind, Moved, Record, Refusal, Settings, Span, Time, TimeControl, create, decide,
 };
-use jungle_referee::rules::{Position, Reason, Ruleset, Side};
+use jungle_referee::rules::{Reason, Ruleset, Side};
 
 use crate::support::mv;
+
+mod usual;
+pub(crate) use usual::usual;
 
 /// One second, in the unit of the tests.
 pub(crate) const S: u64 = 1_000;
@@ -33,25 +36,6 @@ pub(crate) const fn per_move(millis: u64) -> TimeControl {
 /// A stock with an increment.
 pub(crate) const fn stock(initial: u64, increment: u64) -> TimeControl {
     TimeControl::Increment { initial: ms(initial), increment: ms(increment) }
-}
-
-/// An untimed game of the default ruleset from the usual start.
-pub(crate) fn usual() -> Settings {
-    Settings {
-        preset: "yeshou",
-        ruleset: Ruleset::YESHOU,
-        start: Position::start(&Ruleset::YESHOU),
-        time_control: TimeControl::Untimed,
-        grace: Span::ZERO,
-        clock_start: ClockStart::AtCreation,
-        is_match: false,
-        refusal_limit: None,
-        away_limit: None,
-        idle_limit: Span::from_days(1),
-        private: false,
-        labels: Vec::new(),
-        external_reference: String::new(),
-    }
 }
 
 /// The usual game with a clock.
@@ -102,9 +86,8 @@ impl Table {
         self.log.len() - before
     }
 
-    /// Asks at a time, as the runtime does: time first, then the command.
-    pub(crate) fn ask_at(&mut self, arrival: Time, written: Time, command: &Command) -> Result<Record, Refusal> {
-        self.settle(arrival);
+    /// Notes whom a command brings or takes away, as the runtime does.
+    pub(crate) fn note_presence(&mut self, arrival: Time, command: &Command) {
         match command {
             Command::Arrive(side) => self.game.arrive(*side),
             Command::Depart(side) => self.game.depart(*side, arrival),
@@ -118,6 +101,12 @@ impl Table {
             | Command::Abort { .. }
             | Command::Tick => {}
         }
+    }
+
+    /// Asks at a time, as the runtime does: time first, then the command.
+    pub(crate) fn ask_at(&mut self, arrival: Time, written: Time, command: &Command) -> Result<Record, Refusal> {
+        self.settle(arrival);
+        self.note_presence(arrival, command);
         let event = decide(&self.game, command, None, arrival)?;
         Ok(self.write(event, written))
     }

@@ -6,16 +6,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use jungle_referee::game::{
-    Caller, ClockStart, Command, Game, Kind, Record, Request, Settings, Span, Time, TimeControl,
-};
-use jungle_referee::rules::{Move, Position, Ruleset, Side};
+use jungle_referee::game::{Caller, Command, Game, Kind, Record, Request, Settings, Span, Time, TimeControl};
+use jungle_referee::rules::{Move, Position, Side};
 use jungle_referee::runtime::feed::WatchOptions;
 use jungle_referee::runtime::slot::Reply;
 use jungle_referee::runtime::{Clock, Cut, GameId, Limits, ManualClock, RandomIds, Registry, Slot, Told, Watch};
 use tokio::task::JoinHandle;
 
 use crate::log_double::LogDouble;
+
+#[path = "../game/usual.rs"]
+mod usual;
+/// The usual game, untimed.
+pub(crate) use usual::usual as settings;
 
 /// When the hand-moved clock begins: a moment in 2026, on a full second.
 pub(crate) const BEGIN: Time = Time::from_micros(1_790_000_000_000_000);
@@ -83,25 +86,6 @@ impl Room {
 pub(crate) async fn breathe() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
-    }
-}
-
-/// The usual game, untimed.
-pub(crate) fn settings() -> Settings {
-    Settings {
-        preset: "yeshou",
-        ruleset: Ruleset::YESHOU,
-        start: Position::start(&Ruleset::YESHOU),
-        time_control: TimeControl::Untimed,
-        grace: Span::ZERO,
-        clock_start: ClockStart::AtCreation,
-        is_match: false,
-        refusal_limit: None,
-        away_limit: None,
-        idle_limit: Span::from_days(1),
-        private: false,
-        labels: Vec::new(),
-        external_reference: String::new(),
     }
 }
 

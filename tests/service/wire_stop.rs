@@ -14,7 +14,7 @@ use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
@@ -148,6 +148,7 @@ async fn a_client_that_does_not_know_yet_is_answered() {
 struct SlowLog {
     clock: Arc<dyn Clock>,
     written: watch::Receiver<bool>,
+    begun: Arc<Notify>,
 }
 
 impl Log for SlowLog {
@@ -156,6 +157,7 @@ impl Log for SlowLog {
             return Append::Done(Appended::Written(self.clock.now()));
         }
         let (clock, mut written) = (Arc::clone(&self.clock), self.written.clone());
+        self.begun.notify_one();
         Append::Pending(Box::pin(async move {
             written.wait_for(|written| *written).await.expect("the test lives");
             Appended::Written(clock.now())
@@ -172,7 +174,8 @@ impl Log for SlowLog {
 async fn a_move_that_is_being_written_is_answered() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let (write, written) = watch::channel(false);
-    let log = Arc::new(SlowLog { clock: Arc::clone(&clock), written });
+    let begun = Arc::new(Notify::new());
+    let log = Arc::new(SlowLog { clock: Arc::clone(&clock), written, begun: Arc::clone(&begun) });
     let ports = Ports { clock, ids: Arc::new(RandomIds::default()), log };
     let mut server = TestServer::start_with(config(&["--grace", "1h", "--call-timeout", "1h"]), ports, None).await;
     let mut client = server.client().await;
@@ -180,13 +183,7 @@ async fn a_move_that_is_being_written_is_answered() {
     let stream = within(table.watch(&mut client, None, Some(1))).await.expect("a stream");
     let (mut mover, request) = (server.client().await, by(&table.red, table.submit("a1a2")));
     let moving = tokio::spawn(async move { mover.submit_move(request).await });
-    // A second receiver is that of the write that has begun.
-    let reached = async {
-        while !moving.is_finished() && write.receiver_count() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    within(reached).await;
+    within(begun.notified()).await;
     assert!(!moving.is_finished());
 
     server.begin_stop();
