@@ -74,6 +74,8 @@ pub struct Game {
     refusals: [u32; 2],
     last_activity: Time,
     away_since: [Option<Time>; 2],
+    /// For how long the server has been down in all.
+    down_for: Span,
     /// Not of the log: since when each side has had no stream open; `None` while present.
     absent_since: [Option<Time>; 2],
 }
@@ -103,6 +105,7 @@ impl Game {
             refusals: [0; 2],
             last_activity: record.written,
             away_since: [None; 2],
+            down_for: Span::ZERO,
             absent_since: [Some(at); 2],
         };
         if settings.clock_start == ClockStart::AtCreation {
@@ -148,6 +151,7 @@ impl Game {
             Kind::DrawTakenBack(_) | Kind::DrawDeclined(_) | Kind::DrawAccepted(_) => self.offer = None,
             Kind::SeatAway(side) => self.away_since[side.index()] = Some(event.at),
             Kind::SeatReturned(side) => self.away_since[side.index()] = None,
+            Kind::Resumed { down_since } => self.resume(*down_since, record.written),
             Kind::SeatLeft(_) | Kind::AwayExpired(_) | Kind::Aborted(_) => {}
         }
         // Streams coming and going must not keep a game alive for ever.
@@ -162,6 +166,18 @@ impl Game {
     fn start(&mut self, record: &Record) {
         self.started_at = Some(record.event.at);
         self.run_clock(record.written);
+    }
+
+    /// The server is back: what ran stood still, and away countdowns begin anew.
+    fn resume(&mut self, down_since: Time, written: Time) {
+        let down = written.since(down_since);
+        self.down_for = self.down_for + down;
+        if let Some(since) = &mut self.running_since {
+            // A clock that was started later than the last sign of life has lost less.
+            *since = (*since + down).min(written.max(*since));
+        }
+        self.away_since = [None; 2];
+        self.absent_since = [Some(written); 2];
     }
 
     /// Starts the clock of the side to move, in a game that has clocks.
@@ -239,9 +255,9 @@ impl Game {
         let (at, kind) = match self.status() {
             Status::Ended => return None,
             Status::Waiting => match self.settings.clock_start {
-                // A time that passed while the game was being made starts it at once.
-                ClockStart::At(at) => (at.max(self.created_at), DueKind::Start),
-                ClockStart::WhenBothShown(window) => (self.created_at + window, DueKind::JoinWindow),
+                // A time that passed while the game was being made, or the server down, starts it at once.
+                ClockStart::At(at) => (at.max(self.last_activity), DueKind::Start),
+                ClockStart::WhenBothShown(window) => (self.created_at + window + self.down_for, DueKind::JoinWindow),
                 ClockStart::AtCreation => return None,
             },
             Status::Running => {

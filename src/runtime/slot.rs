@@ -22,7 +22,7 @@ use super::locked;
 use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
 use crate::game::{
-    Caller, ClockStart, Command, Event, Game, Kind, Moved, Record, Refusal, Request, Settings, Span, Status, Time,
+    Caller, ClockStart, Command, Event, Game, Journal, Moved, Record, Refusal, Request, Settings, Span, Status, Time,
     create, decide,
 };
 use crate::rules::Side;
@@ -48,7 +48,7 @@ pub(super) struct Inner {
     /// `None` until the creation is written.
     pub(super) game: Option<Game>,
     /// The log of the game, as far as it is believed.
-    pub(super) records: Vec<Record>,
+    pub(super) journal: Journal,
     queue: VecDeque<Entry>,
     /// Whether a task waits for the log on behalf of the head; whoever finds `true` only enters.
     writing: bool,
@@ -174,7 +174,7 @@ impl Slot {
     pub(super) fn new(id: GameId, created_by: Option<u128>, house: Arc<House>) -> Self {
         let inner = Inner {
             game: None,
-            records: Vec::new(),
+            journal: Journal::default(),
             queue: VecDeque::new(),
             writing: false,
             fence: None,
@@ -425,7 +425,7 @@ impl Slot {
             None => inner.game = Game::from_creation(&record),
         }
         let sequence = record.sequence;
-        inner.records.push(record.clone());
+        inner.journal.push(&record);
         debug!(game = %self.id, sequence, "event");
         if let Some(ending) = &record.event.ending {
             info!(game = %self.id, outcome = %ending.outcome, "game over");
@@ -552,7 +552,7 @@ impl Inner {
             };
         };
         if let Some(request) = entry.request
-            && let Some(reply) = repeat(&self.records, request)
+            && let Some(reply) = repeat(&self.journal, request)
         {
             return Next::Answer(Box::new(reply));
         }
@@ -598,11 +598,7 @@ impl Inner {
 
     pub(super) fn view(&self, now: Time) -> Option<View> {
         let game = self.game.clone()?;
-        let moves = self.records.iter().filter_map(|record| {
-            let Kind::Moved(moved) = record.event.kind else { return None };
-            Some(moved)
-        });
-        Some(View { moves: moves.collect(), game, now })
+        Some(View { moves: self.journal.moves(), game, now })
     }
 }
 
@@ -632,17 +628,17 @@ fn caller_of(command: &Command) -> Option<Caller> {
 }
 
 /// The answer to a request that has changed the game before, rebuilt from the event it caused.
-fn repeat(records: &[Record], request: Request) -> Option<Reply> {
-    let same_id = |record: &Record| {
-        record.event.request.is_some_and(|known| (known.caller, known.id) == (request.caller, request.id))
-    };
-    let index = records.iter().rposition(same_id)?;
-    let record = records[index].clone();
-    if record.event.request.is_none_or(|known| known.digest != request.digest) {
+fn repeat(journal: &Journal, request: Request) -> Option<Reply> {
+    if !journal.may_hold(request.id) {
+        return None;
+    }
+    let same_id = |known: Request| (known.caller, known.id) == (request.caller, request.id);
+    let record = journal.records().filter(|record| record.event.request.is_some_and(same_id)).last()?;
+    if record.event.request != Some(request) {
         return Some(Err(Fault::RequestIdReused));
     }
-    Some(match Game::fold(&records[..=index]) {
-        Some(game) => Ok(Answer { game, record, replayed: true }),
+    Some(match journal.fold_to(record.sequence) {
+        Some((game, _)) => Ok(Answer { game, record, replayed: true }),
         None => Err(Fault::Internal),
     })
 }

@@ -248,5 +248,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Kind::SeatReturned(_) => "returned",
         Kind::AwayExpired(_) => "away expired",
         Kind::Aborted(_) => "aborted",
+        Kind::Resumed { .. } => "resumed",
     }
 }
