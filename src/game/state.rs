@@ -54,6 +54,13 @@ pub enum DueKind {
     AwayNotice(Side),
 }
 
+/// How and when a game ended. Apart from the game, since most games at a server have not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    at: Time,
+    ending: Ending,
+}
+
 /// A game. All of it is the fold of its log, but for who is present: streams come and go without an
 /// event, and only an absence that lasts becomes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +70,14 @@ pub struct Game {
     sequence: u64,
     created_at: Time,
     started_at: Option<Time>,
-    ended_at: Option<Time>,
-    ending: Option<Ending>,
+    end: Option<Box<End>>,
     remaining: [Span; 2],
     running_since: Option<Time>,
     expiries: [u8; 2],
     shown: [bool; 2],
     offer: Option<Offer>,
-    offered_at: [Option<u32>; 2],
+    /// By side: the ply after that of its latest offer; 0 if there was none.
+    offered: [u32; 2],
     refusals: [u32; 2],
     last_activity: Time,
     away_since: [Option<Time>; 2],
@@ -94,14 +101,13 @@ impl Game {
             sequence: record.sequence,
             created_at: at,
             started_at: None,
-            ended_at: None,
-            ending: None,
+            end: None,
             remaining: [settings.time_control.initial().unwrap_or_default(); 2],
             running_since: None,
             expiries: [0; 2],
             shown: [false; 2],
             offer: None,
-            offered_at: [None; 2],
+            offered: [0; 2],
             refusals: [0; 2],
             last_activity: record.written,
             away_since: [None; 2],
@@ -202,7 +208,7 @@ impl Game {
 
     fn open_offer(&mut self, side: Side, ply: u32) {
         self.offer = Some(Offer { side, ply });
-        self.offered_at[side.index()] = Some(ply);
+        self.offered[side.index()] = ply.saturating_add(1);
     }
 
     fn end(&mut self, ending: Ending, at: Time) {
@@ -211,8 +217,7 @@ impl Game {
             let running = &mut self.remaining[self.line.position().side_to_move().index()];
             *running = running.minus(at.since(since));
         }
-        self.ending = Some(ending);
-        self.ended_at = Some(at);
+        self.end = Some(Box::new(End { at, ending }));
         self.offer = None;
         self.away_since = [None; 2];
     }
@@ -341,7 +346,7 @@ impl Game {
     /// Where it stands.
     #[must_use]
     pub fn status(&self) -> Status {
-        match (&self.ending, self.started_at) {
+        match (&self.end, self.started_at) {
             (Some(_), _) => Status::Ended,
             (None, Some(_)) => Status::Running,
             (None, None) => Status::Waiting,
@@ -351,7 +356,7 @@ impl Game {
     /// How it ended.
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
-        self.ending.as_ref()
+        self.end.as_ref().map(|end| &end.ending)
     }
 
     /// When it was created.
@@ -369,7 +374,7 @@ impl Game {
     /// When it ended.
     #[must_use]
     pub fn ended_at(&self) -> Option<Time> {
-        self.ended_at
+        self.end.as_ref().map(|end| end.at)
     }
 
     /// The open draw offer.
@@ -381,7 +386,7 @@ impl Game {
     /// Whether a side has made its one offer of the current ply.
     #[must_use]
     pub fn has_offered(&self, side: Side) -> bool {
-        self.offered_at[side.index()] == Some(self.line.ply())
+        self.offered[side.index()] == self.line.ply().saturating_add(1)
     }
 
     /// How many expiries in a row a side has on its tally.
