@@ -144,6 +144,7 @@ impl Watch {
             // One step with the stream's place: comings and goings are judged in the order they happened.
             slot.enter_silently(inner, Command::Arrive(side));
         }
+        slot.house().gauges.watches.up();
         Ok(Self {
             slot: Arc::clone(slot),
             seen,
@@ -203,7 +204,9 @@ impl Watch {
             self.seen = Some(view.game.clone());
             return Some(Told::Snapshot(Box::new(view)));
         }
-        let record = usize::try_from(self.sequence()).ok().and_then(|next| inner.records.get(next))?.clone();
+        let next = usize::try_from(self.sequence()).ok()?;
+        let record = inner.records.get(next)?.clone();
+        self.slot.house().gauges.told(inner.records.len() - (next + 1));
         drop(inner);
         match &mut self.seen {
             Some(game) => game.apply(&record),
@@ -228,6 +231,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        self.slot.house().gauges.watches.down();
         let mut inner = self.slot.lock();
         let mut departed = None;
         match &self.seat {
