@@ -141,6 +141,7 @@ impl Watch {
             // One step with the stream's place: comings and goings are judged in the order they happened.
             slot.enter_silently(inner, Command::Arrive(side));
         }
+        slot.house().gauges.watches.up();
         Ok(Self {
             slot: Arc::clone(slot),
             seen,
@@ -202,6 +203,8 @@ impl Watch {
         }
         let mut cursor = self.seen.as_ref().map_or_else(Cursor::default, |(_, cursor)| *cursor);
         let record = inner.journal.read(&mut cursor)?;
+        let behind = inner.journal.head() - record.sequence;
+        self.slot.house().gauges.told(usize::try_from(behind).unwrap_or(usize::MAX));
         drop(inner);
         let game = match self.seen.take() {
             Some((mut game, _)) => {
@@ -230,6 +233,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        self.slot.house().gauges.watches.down();
         let mut inner = self.slot.lock();
         let mut departed = None;
         match &self.seat {

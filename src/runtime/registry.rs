@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use tokio::sync::watch;
 
+use super::gauges::Gauges;
 use super::ids::{GameId, Ids};
+use super::load::Load;
 use super::locked;
 use super::log::{Log, Past};
 use super::slot::{Fault, Reply, Slot, Waiting};
@@ -29,6 +31,8 @@ pub struct Limits {
     pub keep_finished_for: Span,
     /// How many finished games are kept.
     pub keep_finished: usize,
+    /// How many calls may be under way before those that can wait are refused.
+    pub calls: usize,
 }
 
 /// What every game of the server shares.
@@ -38,6 +42,8 @@ pub struct House {
     pub(super) timers: Timers,
     pub(super) limits: Limits,
     pub(super) stop: watch::Sender<bool>,
+    pub(super) gauges: Arc<Gauges>,
+    pub(super) load: Arc<Load>,
     open: AtomicUsize,
     finished: Mutex<VecDeque<(Time, GameId)>>,
     /// Places whose game could not be created.
@@ -124,12 +130,26 @@ impl Registry {
             timers: Timers::default(),
             limits,
             stop: watch::Sender::new(false),
+            gauges: Arc::default(),
+            load: Arc::new(Load::new(limits.calls)),
             open: AtomicUsize::new(0),
             finished: Mutex::default(),
             abandoned: Mutex::default(),
         };
         let (games, creations) = (RwLock::default(), Mutex::default());
         Self { house: Arc::new(house), ids, games, creations, started_at }
+    }
+
+    /// What is counted of the games.
+    #[must_use]
+    pub fn gauges(&self) -> &Arc<Gauges> {
+        &self.house.gauges
+    }
+
+    /// The calls under way.
+    #[must_use]
+    pub fn load(&self) -> &Arc<Load> {
+        &self.house.load
     }
 
     fn games(&self) -> RwLockReadGuard<'_, Games> {
@@ -150,7 +170,9 @@ impl Registry {
             if let Some(request) = slot.created_by() {
                 locked(&self.creations).insert(request, Arc::clone(&slot));
             }
-            match slot.lock().game.as_ref().and_then(Game::ended_at) {
+            let (status, ended_at) = slot.lock().game.as_ref().map(|game| (game.status(), game.ended_at())).unzip();
+            self.house.gauges.moved_on(None, status);
+            match ended_at.flatten() {
                 Some(at) => finished.push((at, id)),
                 None => open.push(Arc::clone(&slot)),
             }
@@ -308,6 +330,7 @@ impl Registry {
     fn sweep(&self, now: Time) {
         while let Some(id) = self.house.pop_forgotten(now) {
             let forgotten = self.games_mut().remove(&id);
+            self.house.gauges.moved_on(Some(Status::Ended), None);
             if let Some(request) = forgotten.and_then(|slot| slot.created_by()) {
                 locked(&self.creations).remove(&request);
             }

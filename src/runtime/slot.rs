@@ -18,6 +18,7 @@ use tracing::{debug, info};
 
 use super::feed::StreamFlag;
 use super::ids::GameId;
+use super::load::Load;
 use super::locked;
 use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
@@ -134,6 +135,11 @@ pub enum Fault {
     },
     /// Too many calls of the seat wait already.
     TooManyWaiting,
+    /// Too many calls are under way, and this one can wait.
+    Busy {
+        /// How many may be.
+        limit: usize,
+    },
     /// The server is stopping.
     Stopping,
     /// The log could not be written; nothing was changed.
@@ -262,10 +268,10 @@ impl Slot {
             let mut inner = self.lock();
             if let Some(twin) = inner.waiting_twin(request) {
                 twin.repeats.push(reply);
-            } else if inner.has_room(&command) {
-                self.enter(inner, seat, Ask::Command(command), request, Some(reply));
+                self.house.gauges.replays.bump();
             } else {
-                return Err(Fault::TooManyWaiting);
+                inner.make_room(&command, &self.house.load)?;
+                self.enter(inner, seat, Ask::Command(command), request, Some(reply));
             }
         }
         Waiting(answer).reply().await
@@ -360,19 +366,39 @@ impl Slot {
 
     /// Does what comes next for the head of the queue.
     fn step(self: &Arc<Self>, inner: &mut Inner) {
-        match inner.judge_head() {
+        let next = inner.judge_head();
+        let now = self.house.clock.now();
+        self.count(inner, &next, now);
+        match next {
             Next::Answer(reply) => inner.answer(*reply),
             Next::ReadTail => self.read_tail(inner),
             Next::Append { event, own } => {
                 let sequence = inner.sequence() + 1;
                 match self.house.log.append(self.id, sequence, &event) {
-                    Append::Done(appended) => self.appended(inner, appended, sequence, event, own),
+                    Append::Done(appended) => {
+                        self.house.gauges.appended(now, appended);
+                        self.appended(inner, appended, sequence, event, own);
+                    }
                     Append::Pending(appended) => self.go_on_later(inner, appended, move |slot, inner, appended| {
                         // A log that dies of the append may have written it.
-                        slot.appended(inner, appended.unwrap_or(Appended::Unknown), sequence, event, own);
+                        let appended = appended.unwrap_or(Appended::Unknown);
+                        slot.house.gauges.appended(now, appended);
+                        slot.appended(inner, appended, sequence, event, own);
                     }),
                 }
             }
+        }
+    }
+
+    /// Counts that the head's turn has come. What has to happen before it is not its turn.
+    fn count(&self, inner: &Inner, next: &Next, now: Time) {
+        match next {
+            Next::Append { own: false, .. } | Next::ReadTail => return,
+            Next::Append { own: true, .. } => {}
+            Next::Answer(reply) => self.house.gauges.answered(reply),
+        }
+        if let Some(head) = inner.queue.front() {
+            self.house.gauges.judged(now.since(head.arrival));
         }
     }
 
@@ -447,12 +473,16 @@ impl Slot {
 
     /// Believes a written record, and tells: the reply if the head of the queue caused it, the feed.
     fn believe(&self, inner: &mut Inner, record: Record, own: bool) {
+        let before = inner.game.as_ref().map(Game::status);
         match &mut inner.game {
             Some(game) => game.apply(&record),
             None => inner.game = Game::from_creation(&record),
         }
         if matches!(record.event.kind, Kind::Resumed { .. }) {
             inner.down_since = None;
+        }
+        if let Some(game) = &inner.game {
+            self.house.gauges.believed(&record, before, game.status());
         }
         let sequence = record.sequence;
         inner.journal.push(&record);
@@ -523,23 +553,27 @@ impl Inner {
         Some(twin)
     }
 
-    /// Whether one more entry of this seat may wait: up to the limit, and always its first move of a ply.
-    fn has_room(&mut self, command: &Command) -> bool {
+    /// Whether one more entry of this seat may wait: up to the limit, and always its first move of a ply. Its
+    /// further moves are shed while the server is busy; other calls have been, before they came here.
+    fn make_room(&mut self, command: &Command, load: &Load) -> Result<(), Fault> {
         let Some(caller) = caller_of(command) else {
             self.forget_gone_looks();
-            return true;
+            return Ok(());
         };
         if let Command::Move { side, .. } = command {
             let ply = self.game.as_ref().map(|game| game.line().ply());
             if std::mem::replace(&mut self.moved_at[side.index()], ply) != ply {
-                return true;
+                return Ok(());
+            }
+            if load.is_too_much() {
+                return Err(Fault::Busy { limit: load.most() });
             }
         }
         let waiting = self.queue.iter().filter(|entry| match &entry.ask {
             Ask::Command(command) => caller_of(command) == Some(caller),
             Ask::Create(_) => false,
         });
-        waiting.count() < WAITING_LIMIT
+        if waiting.count() < WAITING_LIMIT { Ok(()) } else { Err(Fault::TooManyWaiting) }
     }
 
     /// A look whose caller has gone need not be settled. The head may be under way, and stays.
