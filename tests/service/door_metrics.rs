@@ -14,7 +14,6 @@ use crate::server::{EPOCH, Table, TestServer, by, config, next_event, within};
 use jungle_referee::game::Span;
 use jungle_referee::runtime::ManualClock;
 use jungle_referee::service::proto as pb;
-use jungle_referee::service::proto::new_game_request::TimeControl;
 
 /// A server with a page, and a log that the test holds.
 async fn served() -> (TestServer, LogDouble, SocketAddr) {
@@ -121,8 +120,9 @@ async fn the_page_tells_games_verdicts_endings_replays_watches_calls_and_errors(
 async fn the_page_tells_how_late_flags_were_written_how_long_commands_waited_and_the_log_took() {
     let (server, log, address) = served().await;
     let mut client = server.client().await;
-    let limit = Some(TimeControl::MoveLimit(millis(1_000)));
-    let table = Table::new(&mut client, pb::NewGameRequest { time_control: limit, ..Default::default() }).await;
+    let kind = pb::time_control::Kind::PerMove(pb::time_control::PerMove { limit: Some(millis(1_000)) });
+    let time_control = Some(pb::TimeControl { kind: Some(kind) });
+    let table = Table::new(&mut client, pb::NewGameRequest { time_control, ..Default::default() }).await;
     log.next(Fate::Failed);
     client.submit_move(by(&table.red, table.submit("a3a4"))).await.expect_err("the log failed");
     log.delay_by_clock(Span::from_millis(250));

@@ -218,7 +218,10 @@ fn wrong_certificates_and_keys_are_named_with_all_other_settings_and_never_shown
         (&[cert.clone(), format!("--tls-key={}", file("cert.key", &other.cert))], "--tls-key: "),
         (&[cert.clone(), format!("--tls-key={}", file("broken.key", &broken))], "--tls-key: "),
         (&[format!("--tls-cert={}", file("key.pem", &house.key)), key.clone()], "--tls-cert: "),
-        (&[cert, key, format!("--tls-client-ca={}", file("key-ca.pem", &house.key))], "--tls-client-ca: "),
+        (
+            &[cert.clone(), key.clone(), format!("--tls-client-ca={}", file("key-ca.pem", &house.key))],
+            "--tls-client-ca: ",
+        ),
     ];
     for (flags, names) in rows {
         let flags: Vec<&str> = ["serve", "--grace=never"].into_iter().chain(flags.iter().map(String::as_str)).collect();

@@ -19,6 +19,7 @@ mod door_fields;
 mod door_limits;
 mod door_metrics;
 mod door_moments;
+mod door_resets;
 mod door_tls;
 mod first_game;
 mod many_games;
