@@ -112,7 +112,7 @@ async fn who_takes_back_all_its_calls_at_once_keeps_its_connection_and_others_ar
     let process = Process::start(&[]);
     let mut client = Client::connect(format!("http://{}", process.addr)).await.expect("it listens");
     let table = Table::new(&mut client, long_game()).await;
-    tokio::join!(honest(&process, 50), async {
+    tokio::join!(honest(&process, 10), async {
         for ply in 0..20 {
             make_move(&mut client, &table, ply).await;
         }
