@@ -90,8 +90,11 @@ impl App {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        let clock = Arc::clone(&ports.clock);
+        let (clock, past) = (Arc::clone(&ports.clock), ports.log.past());
         let registry = Arc::new(Registry::new(ports.clock, ports.ids, ports.log, config.limits));
+        if let Some(past) = past {
+            registry.restore(past);
+        }
         Ok(Self { config, listener, local_addr, metrics, registry, clock })
     }
 
@@ -198,7 +201,9 @@ impl App {
         if left.is_err() {
             warn!("some clients did not leave within the grace period; their connections are closed");
         }
-        tell_losses(&registry);
+        if !registry.outlasts() {
+            tell_losses(&registry);
+        }
         left.unwrap_or(Ok(()))
     }
 }

@@ -187,7 +187,10 @@ fn endpoint(args: &HealthcheckArgs) -> Result<Endpoint, String> {
 /// An error with what caused it.
 fn whole(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+    causes.map(ToString::to_string).fold(error.to_string(), |told, cause| {
+        // Some tell their cause by themselves.
+        if told.ends_with(&cause) { told } else { format!("{told}: {cause}") }
+    })
 }
 
 fn healthcheck(args: &HealthcheckArgs) -> ExitCode {

@@ -185,7 +185,8 @@ impl Gauges {
             | Kind::SeatAway(_)
             | Kind::SeatReturned(_)
             | Kind::AwayExpired(_)
-            | Kind::Aborted(_) => {}
+            | Kind::Aborted(_)
+            | Kind::Resumed { .. } => {}
         }
         if let Some(ending) = &record.event.ending {
             self.endings[ending.outcome.reason as usize].bump();

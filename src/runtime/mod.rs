@@ -18,7 +18,7 @@ pub use feed::{Cut, Told, Watch};
 pub use gauges::Gauges;
 pub use ids::{GameId, Ids, RandomIds};
 pub use load::Load;
-pub use log::{Append, Appended, Log, LogFault, MemoryLog};
+pub use log::{Append, Appended, Log, LogFault, MemoryLog, Past};
 pub use registry::{Filter, Limits, Registry};
 pub use slot::{Answer, Fault, Slot, View};
 pub use time::{Clock, ManualClock, SystemClock};

@@ -11,7 +11,7 @@ use super::gauges::Gauges;
 use super::ids::{GameId, Ids};
 use super::load::Load;
 use super::locked;
-use super::log::Log;
+use super::log::{Log, Past};
 use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
 use super::timers::Timers;
@@ -160,6 +160,32 @@ impl Registry {
         self.games.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes over the games of an earlier run. The time since is charged to nobody: each open game gets an
+    /// event that says so, before any call to it is judged.
+    pub fn restore(&self, past: Past) {
+        let mut finished = Vec::new();
+        let mut open = Vec::new();
+        for (id, journal) in past.games {
+            let Some(slot) = Slot::restored(id, journal, Arc::clone(&self.house)).map(Arc::new) else { continue };
+            if let Some(request) = slot.created_by() {
+                locked(&self.creations).insert(request, Arc::clone(&slot));
+            }
+            let (status, ended_at) = slot.lock().game.as_ref().map(|game| (game.status(), game.ended_at())).unzip();
+            self.house.gauges.moved_on(None, status);
+            match ended_at.flatten() {
+                Some(at) => finished.push((at, id)),
+                None => open.push(Arc::clone(&slot)),
+            }
+            self.games_mut().insert(id, slot);
+        }
+        finished.sort_unstable();
+        *locked(&self.house.finished) = finished.into();
+        self.house.open.store(open.len(), Ordering::Release);
+        for slot in open {
+            slot.resume(past.down_since);
+        }
+    }
+
     /// Creates a game, or finds the one that the same request made before.
     ///
     /// # Errors
@@ -243,7 +269,10 @@ impl Registry {
     /// Whether a game of this id, if there ever was one, was of an earlier run of the server and is lost.
     #[must_use]
     pub fn is_lost(&self, id: GameId) -> bool {
-        id.is_v7() && id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
+        !self.outlasts()
+            && id.is_v7()
+            && id.created_at() + Span::from_millis(1) <= self.started_at
+            && self.find(id).is_none()
     }
 
     /// Up to `most` games after `after` that the filter admits, oldest first, with the time settled.
@@ -265,6 +294,12 @@ impl Registry {
             .iter()
             .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
         open.map(|(id, _)| *id).collect()
+    }
+
+    /// Whether its games outlast this run of the server.
+    #[must_use]
+    pub fn outlasts(&self) -> bool {
+        self.house.log.outlasts()
     }
 
     /// Ends all streams and takes no more games. Moves are judged as before.
