@@ -2,6 +2,8 @@
 //! build the same one; time, ids and the log are arguments.
 
 mod connections;
+mod page;
+mod seldom;
 
 use std::any::Any;
 use std::io;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tonic::body::Body;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
@@ -20,10 +24,13 @@ use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::runtime::{Clock, Ids, Log, MemoryLog, RandomIds, Registry, SystemClock};
+use crate::service::calls::Calls;
 use crate::service::proto::FILE_DESCRIPTOR_SET;
 use crate::service::proto::referee_service_server::RefereeServiceServer;
+use crate::service::tally::Tally;
 use crate::service::trace::CallSpans;
 use crate::service::{Referee, health, pace};
+use crate::telemetry::metrics::Metrics;
 use connections::{Rules, connections};
 
 /// How many lost games are named in the log when an in-memory server stops.
@@ -66,29 +73,41 @@ pub struct App {
     config: Config,
     listener: TcpListener,
     local_addr: SocketAddr,
+    metrics: Option<TcpListener>,
     registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
 }
 
 impl App {
-    /// Binds the address and builds all that serves.
+    /// Binds the addresses and builds all that serves.
     ///
     /// # Errors
-    /// If the address cannot be bound.
+    /// If an address cannot be bound; the error names it.
     pub async fn build(config: Config, ports: Ports) -> io::Result<Self> {
-        let listener = TcpListener::bind(config.listen).await?;
+        let listener = bind(config.listen).await?;
         let local_addr = listener.local_addr()?;
-        let past = ports.log.past();
+        let metrics = match config.metrics_listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let (clock, past) = (Arc::clone(&ports.clock), ports.log.past());
         let registry = Arc::new(Registry::new(ports.clock, ports.ids, ports.log, config.limits));
         if let Some(past) = past {
             registry.restore(past);
         }
-        Ok(Self { config, listener, local_addr, registry })
+        Ok(Self { config, listener, local_addr, metrics, registry, clock })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where the metrics page is, if there is one.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// The games.
@@ -116,16 +135,25 @@ impl App {
     }
 
     async fn serve(self, stop: &mut BoxFuture<'static, ()>) -> Result<(), tonic::transport::Error> {
-        let Self { config, listener, registry, .. } = self;
+        let Self { config, listener, metrics, registry, clock, .. } = self;
+        let tally = Arc::new(Tally::default());
+        // Dropped, and so ended, with this function: the page tells of the stop to its end.
+        let mut page = JoinSet::new();
+        if let Some(listener) = metrics {
+            page.spawn(page::serve(listener, Metrics::new(&registry, &tally)));
+        }
         let health = HealthReporter::new();
         health.set_serving::<RefereeServiceServer<Referee>>().await;
-        let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service);
+        let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service, Arc::clone(&tally));
         // When its sender goes, at the end of this function at the latest, so do all connections.
         let (begin_shutdown, mut shutdown) = watch::channel(false);
         let rules = Rules {
             most: config.max_connections,
             greeting_within: config.keepalive_timeout,
+            tls: config.tls.map(|tls| TlsAcceptor::from(tls.server_config())),
             stopping: shutdown.clone(),
+            tally: Arc::clone(&tally),
+            clock,
         };
         // The layers from the outside in: a panic is told within the call's span.
         let serving = Server::builder()
@@ -139,6 +167,7 @@ impl App {
             .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams_per_connection).ok())
             .layer(pace::Pace)
             .layer(CallSpans::default())
+            .layer(Calls::new(tally, Arc::clone(registry.load())))
             .layer(CatchPanicLayer::custom(on_panic))
             .add_service(health::health_service(&health))
             .add_service(reflection_v1())
@@ -177,6 +206,12 @@ impl App {
         }
         left.unwrap_or(Ok(()))
     }
+}
+
+/// Binds an address, or says which could not be bound.
+async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
 }
 
 /// Tells the log which games end with the server, because they were in memory only.
