@@ -19,6 +19,9 @@ use tonic_health::pb::health_client::HealthClient;
 /// The exit code for settings that are wrong.
 const USAGE: u8 = 64;
 
+/// The exit code for a data file whose content is wrong: trying again does not help.
+const DATA: u8 = 65;
+
 /// The referee for Dou Shou Qi (Jungle, Animal Chess).
 #[derive(Parser)]
 #[command(version, about, long_about = None)]
@@ -101,8 +104,18 @@ fn serve(args: &ServeArgs) -> ExitCode {
     };
     telemetry::start(&config);
     on_runtime(async {
+        let ports = match &config.data {
+            None => Ports::in_memory(),
+            Some(data) => match Ports::on_disk(data, &config.limits) {
+                Ok(ports) => ports,
+                Err(fault) => {
+                    complain(&fault);
+                    return if fault.is_lasting() { ExitCode::from(DATA) } else { ExitCode::FAILURE };
+                }
+            },
+        };
         let listen = config.listen;
-        let app = match App::build(config, Ports::in_memory()).await {
+        let app = match App::build(config, ports).await {
             Ok(app) => app,
             Err(error) => {
                 complain(format_args!("cannot listen on {listen}: {error}"));
