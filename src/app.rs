@@ -82,11 +82,12 @@ impl Ports {
             ended_at_most: limits.keep_finished,
         };
         let file = file.read(keep)?;
-        let ((games, open), events) = (file.games(), file.events());
+        let games = &file.past().games;
+        let (games, events) = (games.len(), games.iter().map(|(_, journal)| journal.head()).sum::<u64>());
         let (check, reading) = (checked.since(begun), stopwatch.now().since(checked));
         let (check, reading) = (Duration::from_micros(check.micros()), Duration::from_micros(reading.micros()));
-        info!(file = %data.display(), games, open, events, ?check, ?reading, "the data file was read");
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start_after(file.down_since()));
+        info!(file = %data.display(), games, open = file.open_games(), events, ?check, ?reading, "the data file was read");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start_after(file.past().down_since));
         let log = Arc::new(file.start(Arc::clone(&clock))?);
         Ok(Self { clock, ids: Arc::new(RandomIds::default()), log })
     }
@@ -221,7 +222,7 @@ async fn follow_log(mut log: watch::Receiver<LogHealth>, health: &HealthReporter
         };
         tell_health(health, status).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn tell_health(health: &HealthReporter, status: ServingStatus) {

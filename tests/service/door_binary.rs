@@ -59,6 +59,7 @@ fn wrong_values() -> Vec<(&'static str, Option<&'static [&'static str]>)> {
         ("creator-key-file", Some(&["/nowhere/at/all", "/", ""])),
         ("token-key", Some(&["", "short", "fifteen-letters", "a\tkey\twith\ttabs\tin\tit"])),
         ("token-key-file", Some(&["/nowhere/at/all", "/", ""])),
+        ("data", Some(&["", "/", ".."])),
         ("max-open-games", Some(NUMBERS)),
         ("max-watchers", Some(NUMBERS)),
         ("max-watches-per-connection", Some(NUMBERS)),

@@ -30,7 +30,7 @@ use super::ids::GameId;
 use super::locked;
 use super::log::{Append, Appended, Later, Log, LogFault, LogHealth, Past};
 use super::time::Clock;
-use crate::game::{Event, Record, Time};
+use crate::game::{Event, Record};
 pub use fault::{OpenFault, Problem};
 use lock::{Lock, beside};
 pub use past::Keep;
@@ -102,22 +102,16 @@ impl DataFile {
 }
 
 impl ReadFile {
-    /// How many games were read back, and how many of them are open.
+    /// What was read back. The time of this run must not start before the earlier one's last sign of life.
     #[must_use]
-    pub fn games(&self) -> (usize, usize) {
-        (self.reading.past.games.len(), self.reading.heads.len())
+    pub fn past(&self) -> &Past {
+        &self.reading.past
     }
 
-    /// How many events were read back.
+    /// How many of the games are open.
     #[must_use]
-    pub fn events(&self) -> u64 {
-        self.reading.events
-    }
-
-    /// The last sign of life of the earlier run: the time of this one must not start before it.
-    #[must_use]
-    pub fn down_since(&self) -> Time {
-        self.reading.past.down_since
+    pub fn open_games(&self) -> usize {
+        self.reading.heads.len()
     }
 
     /// Makes it the log of this run, dated by this clock.

@@ -42,7 +42,6 @@ pub(super) struct Reading {
     pub(super) position: i64,
     /// The number of the last game.
     pub(super) number: i64,
-    pub(super) events: u64,
 }
 
 /// A game that is being read.
@@ -63,7 +62,6 @@ struct Reader<'a> {
     others: HashSet<i64>,
     last_game: i64,
     last_written: i64,
-    events: u64,
 }
 
 const READING_GAMES: &str = "reading the table games";
@@ -71,15 +69,8 @@ const READING_EVENTS: &str = "reading the table events";
 
 /// Reads back the open games, and those finished ones that are kept.
 pub(super) fn read(connection: &Connection, path: &Path, keep: Keep) -> Result<Reading, OpenFault> {
-    let mut reader = Reader {
-        connection,
-        path,
-        wanted: HashMap::new(),
-        others: HashSet::new(),
-        last_game: 0,
-        last_written: 0,
-        events: 0,
-    };
+    let mut reader =
+        Reader { connection, path, wanted: HashMap::new(), others: HashSet::new(), last_game: 0, last_written: 0 };
     reader.games(keep)?;
     let life = reader.sign_of_life()?;
     let position = reader.last_position()?;
@@ -188,7 +179,6 @@ impl Reader<'_> {
         let record = row.record(game.id).map_err(|fault| damaged(format!("game {}: {fault}", game.id)))?;
         game.take(row, &record).map_err(|why| damaged(format!("game {}: {why}", game.id)))?;
         self.last_written = self.last_written.max(row.written);
-        self.events += 1;
         Ok(())
     }
 
@@ -210,7 +200,7 @@ impl Reader<'_> {
             games: games.into_iter().map(|(_, game)| (game.id, game.journal)).collect(),
             down_since: Time::from_micros(down_since),
         };
-        Ok(Reading { past, heads, position, number: self.last_game, events: self.events })
+        Ok(Reading { past, heads, position, number: self.last_game })
     }
 }
 
