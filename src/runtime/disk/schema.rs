@@ -122,9 +122,10 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenFault> {
         connection.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
         // The writer does this itself: after its answers, and with an eye on what comes of it.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // Run to its end: a file from a back-up is not in this mode, and is locked until it is.
-        connection.execute_batch("PRAGMA journal_mode = WAL")?;
-        connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0))
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
+        // A file that comes from a back-up is in this mode only now, and SQLite opens its log with the next look.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(mode)
     };
     let mode = set().map_err(OpenFault::sqlite(path, doing))?;
     if mode == "wal" {
