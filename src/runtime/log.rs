@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::ids::GameId;
 use super::time::Clock;
-use crate::game::{Event, Journal, Record, Time};
+use crate::game::{Event, Game, Journal, Record, Time};
 
 /// An answer that takes time.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -52,8 +52,8 @@ pub struct LogFault;
 /// What a log holds of earlier runs of the server.
 #[derive(Debug)]
 pub struct Past {
-    /// The games that are not forgotten, open and finished, each with all its records.
-    pub games: Vec<(GameId, Journal)>,
+    /// The games that are not forgotten, open and finished, each with all its records and as they left it.
+    pub games: Vec<(GameId, Game, Journal)>,
     /// The last sign of life of the earlier run, never before the last record: from here on, no clock ran.
     pub down_since: Time,
 }

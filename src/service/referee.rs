@@ -154,7 +154,8 @@ impl Referee {
     }
 
     fn new_game_response(&self, id: GameId, answer: &Answer) -> pb::NewGameResponse {
-        let view = View { game: answer.game.clone(), moves: Vec::new(), now: answer.record.written };
+        let marks = answer.record.event.marks().cloned().unwrap_or_default();
+        let view = View { game: answer.game.clone(), moves: Vec::new(), marks, now: answer.record.written };
         let token = |seat| self.keys.tokens.issue(id, seat);
         pb::NewGameResponse {
             game: Some(encode::game(id, &view, None)),
@@ -173,9 +174,9 @@ impl pb::referee_service_server::RefereeService for Referee {
         let mut body = request.into_inner();
         let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let request = decode::request(Caller::Creator, "NewGame", request_id, &body);
-        let settings = Arc::new(decode::settings(body).map_err(refuse)?);
+        let creation = decode::creation(body).map_err(refuse)?;
         let unmade = GameId::from_u128(0);
-        let made = self.registry.new_game(settings, request).await;
+        let made = self.registry.new_game(creation, request).await;
         let (id, reply) = made.map_err(|fault| status::fault(unmade, &fault))?;
         let answer = reply.map_err(|fault| status::fault(id, &fault))?;
         let settings = answer.game.settings();
@@ -201,9 +202,9 @@ impl pb::referee_service_server::RefereeService for Referee {
         let mut games = self.registry.list(&page.filter, page.after, page.size + 1);
         let more = games.len() > page.size;
         games.truncate(page.size);
-        let last = games.last().filter(|_| more).map(|(id, _)| page.token_after(*id));
+        let last = games.last().filter(|_| more).map(|(id, ..)| page.token_after(*id));
         Ok(Response::new(pb::ListGamesResponse {
-            games: games.iter().map(|(id, game)| encode::summary(*id, game)).collect(),
+            games: games.iter().map(|(id, game, marks)| encode::summary(*id, game, marks)).collect(),
             next_page_token: last.unwrap_or_default(),
         }))
     }
