@@ -8,7 +8,9 @@ mod seldom;
 use std::any::Any;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -16,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -23,7 +26,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{error, info, warn};
 
 use crate::config::Config;
-use crate::runtime::{Clock, Ids, Log, MemoryLog, RandomIds, Registry, SystemClock};
+use crate::game::Time;
+use crate::runtime::{
+    Clock, DataFile, Ids, Keep, Limits, Log, LogHealth, MemoryLog, OpenFault, RandomIds, Registry, SystemClock,
+};
 use crate::service::calls::Calls;
 use crate::service::proto::FILE_DESCRIPTOR_SET;
 use crate::service::proto::referee_service_server::RefereeServiceServer;
@@ -65,6 +71,32 @@ impl Ports {
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         let log = Arc::new(MemoryLog::new(Arc::clone(&clock)));
         Self { clock, ids: Arc::new(RandomIds::default()), log }
+    }
+
+    /// Real time, random ids, games in a file: those that it holds, and those to come. The time goes on from
+    /// where the earlier run was last seen alive, if the wall clock says less.
+    ///
+    /// # Errors
+    /// Why the file cannot be used.
+    pub fn on_disk(data: &Path, limits: &Limits) -> Result<Self, OpenFault> {
+        let stopwatch = SystemClock::start();
+        let begun = stopwatch.now();
+        let file = DataFile::open(data)?;
+        let checked = stopwatch.now();
+        let keep_for = limits.keep_finished_for.micros();
+        let keep = Keep {
+            ended_after: Time::from_micros(begun.micros().saturating_sub(keep_for)),
+            ended_at_most: limits.keep_finished,
+        };
+        let file = file.read(keep)?;
+        let games = &file.past().games;
+        let (games, events) = (games.len(), games.iter().map(|(_, game, _)| game.sequence()).sum::<u64>());
+        let (check, reading) = (checked.since(begun), stopwatch.now().since(checked));
+        let (check, reading) = (Duration::from_micros(check.micros()), Duration::from_micros(reading.micros()));
+        info!(file = %data.display(), games, open = file.open_games(), events, ?check, ?reading, "the data file was read");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start_after(file.past().down_since));
+        let log = Arc::new(file.start(Arc::clone(&clock))?);
+        Ok(Self { clock, ids: Arc::new(RandomIds::default()), log })
     }
 }
 
@@ -143,7 +175,7 @@ impl App {
             page.spawn(page::serve(listener, Metrics::new(&registry, &tally)));
         }
         let health = HealthReporter::new();
-        health.set_serving::<RefereeServiceServer<Referee>>().await;
+        tell_health(&health, ServingStatus::Serving).await;
         let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service, Arc::clone(&tally));
         // When its sender goes, at the end of this function at the latest, so do all connections.
         let (begin_shutdown, mut shutdown) = watch::channel(false);
@@ -169,7 +201,7 @@ impl App {
             .layer(CallSpans::default())
             .layer(Calls::new(tally, Arc::clone(registry.load())))
             .layer(CatchPanicLayer::custom(on_panic))
-            .add_service(health::health_service(&health))
+            .add_service(health::health_service(&health, registry.stopping()))
             .add_service(reflection_v1())
             .add_service(reflection_v1alpha())
             .add_service(RefereeServiceServer::new(referee).max_decoding_message_size(config.max_message_bytes))
@@ -178,17 +210,18 @@ impl App {
                 let _ = shutdown.wait_for(|stopping| *stopping).await;
             });
         let keeping_time = registry.keep_time();
+        let following = follow_log(registry.log_health(), &health);
         tokio::pin!(serving, keeping_time);
         tokio::select! {
             served = &mut serving => return served,
             () = &mut keeping_time => {}
             () = stop => {}
+            () = following => {}
         }
         info!("stopping");
         // First the streams learn why they end, then the connections that they end: streams that are open
         // are finished, and what came before the client knew is answered.
-        health.set_service_status("", ServingStatus::NotServing).await;
-        health.set_not_serving::<RefereeServiceServer<Referee>>().await;
+        tell_health(&health, ServingStatus::NotServing).await;
         registry.stop();
         begin_shutdown.send_replace(true);
         let graceful = async {
@@ -212,6 +245,24 @@ impl App {
 async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
     bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+}
+
+/// Health is what the log's is: a server that cannot write cannot judge. Goes on for ever.
+async fn follow_log(mut log: watch::Receiver<LogHealth>, health: &HealthReporter) {
+    // A log without its sender stays as it is.
+    while log.changed().await.is_ok() {
+        let status = match *log.borrow_and_update() {
+            LogHealth::Fine => ServingStatus::Serving,
+            LogHealth::Failing | LogHealth::Closed => ServingStatus::NotServing,
+        };
+        tell_health(health, status).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn tell_health(health: &HealthReporter, status: ServingStatus) {
+    health.set_service_status("", status).await;
+    health.set_service_status(<RefereeServiceServer<Referee> as NamedService>::NAME, status).await;
 }
 
 /// Tells the log which games end with the server, because they were in memory only.

@@ -64,6 +64,9 @@ pub struct ServeArgs {
     /// The address and port of the metrics page, http://ADDRESS:PORT/metrics; without it there is none.
     #[arg(long, env = "JUNGLE_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<String>,
+    /// The file to keep games in; else they are kept in memory, and lost at the end.
+    #[arg(long, env = "JUNGLE_DATA", value_name = "FILE", value_parser = any_path())]
+    pub data: Option<PathBuf>,
     /// How many games may be open at once.
     #[arg(long, env = "JUNGLE_MAX_OPEN_GAMES", default_value = "1000000", value_name = "NUMBER")]
     pub max_open_games: String,
@@ -141,6 +144,8 @@ pub struct Config {
     pub metrics_listen: Option<SocketAddr>,
     /// The secrets.
     pub keys: Keys,
+    /// The file to keep games in; in memory if none is given.
+    pub data: Option<PathBuf>,
     /// How much the registry takes upon itself.
     pub limits: Limits,
     /// The limits that the service keeps.
@@ -270,6 +275,9 @@ impl Config {
         if !is_loopback(listen.ip()) && args.creator_key.is_none() && args.creator_key_file.is_none() && !args.open {
             check.problem("listen", "beyond loopback give --creator-key-file, or --open to let anybody create games");
         }
+        if args.data.as_ref().is_some_and(|path| path.file_name().is_none()) {
+            check.problem("data", "must be the name of a file");
+        }
         let token_key = check.secret("token-key", args.token_key.as_deref(), args.token_key_file.as_ref());
         let log_format = match args.log_format.as_str() {
             "text" => LogFormat::Text,
@@ -291,6 +299,7 @@ impl Config {
                 tokens: token_key.map_or_else(TokenKey::random, |key| TokenKey::new(key.as_bytes())),
                 creator: creator.map(Into::into),
             },
+            data: args.data.clone(),
             limits: Limits {
                 open_games: check.number("max-open-games", &args.max_open_games),
                 watchers_a_game: check.number("max-watchers", &args.max_watchers),

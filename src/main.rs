@@ -22,6 +22,9 @@ use tonic_health::pb::health_client::HealthClient;
 /// The exit code for settings that are wrong.
 const USAGE: u8 = 64;
 
+/// The exit code for a data file whose content is wrong: trying again does not help.
+const DATA: u8 = 65;
+
 /// The referee for Dou Shou Qi (Jungle, Animal Chess).
 #[derive(Parser)]
 #[command(version, about, long_about = None)]
@@ -116,7 +119,17 @@ fn serve(args: &ServeArgs) -> ExitCode {
     };
     telemetry::start(&config);
     on_runtime(async {
-        let app = match App::build(config, Ports::in_memory()).await {
+        let ports = match &config.data {
+            None => Ports::in_memory(),
+            Some(data) => match Ports::on_disk(data, &config.limits) {
+                Ok(ports) => ports,
+                Err(fault) => {
+                    complain(&fault);
+                    return if fault.is_lasting() { ExitCode::from(DATA) } else { ExitCode::FAILURE };
+                }
+            },
+        };
+        let app = match App::build(config, ports).await {
             Ok(app) => app,
             Err(error) => {
                 complain(error);

@@ -8,6 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::ids::GameId;
 use super::time::Clock;
 use crate::game::{Event, Game, Journal, Record, Time};
@@ -49,6 +51,17 @@ impl fmt::Debug for Append {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault;
 
+/// How a log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogHealth {
+    /// It writes.
+    Fine,
+    /// It cannot write now, and tries again by itself.
+    Failing,
+    /// It writes no more in this run of the server.
+    Closed,
+}
+
 /// What a log holds of earlier runs of the server.
 #[derive(Debug)]
 pub struct Past {
@@ -76,6 +89,11 @@ pub trait Log: Send + Sync + 'static {
     /// Whether what is written outlasts this run of the server.
     fn outlasts(&self) -> bool {
         false
+    }
+
+    /// How it is, and how that changes.
+    fn health(&self) -> watch::Receiver<LogHealth> {
+        watch::channel(LogHealth::Fine).1
     }
 }
 

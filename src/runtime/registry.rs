@@ -11,7 +11,7 @@ use super::gauges::Gauges;
 use super::ids::{GameId, Ids};
 use super::load::Load;
 use super::locked;
-use super::log::{Log, Past};
+use super::log::{Log, LogHealth, Past};
 use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
 use super::timers::Timers;
@@ -325,6 +325,18 @@ impl Registry {
             .iter()
             .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
         open.map(|(id, _)| *id).collect()
+    }
+
+    /// Turns true when the server stops.
+    #[must_use]
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.house.stop.subscribe()
+    }
+
+    /// How the log is, and how that changes.
+    #[must_use]
+    pub fn log_health(&self) -> watch::Receiver<LogHealth> {
+        self.house.log.health()
     }
 
     /// Whether its games outlast this run of the server.

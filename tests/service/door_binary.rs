@@ -63,6 +63,7 @@ fn wrong_values() -> Vec<(&'static str, Option<&'static [&'static str]>)> {
         ("tls-key", Some(&["/nowhere/at/all", "/", ""])),
         ("tls-client-ca", Some(&["/nowhere/at/all", "/", ""])),
         ("metrics-listen", Some(&["9464", "localhost", "127.0.0.1", "127.0.0.1:99999", ""])),
+        ("data", Some(&["", "/", ".."])),
         ("max-open-games", Some(NUMBERS)),
         ("max-calls", Some(NUMBERS)),
         ("max-watches", Some(NUMBERS)),
