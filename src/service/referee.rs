@@ -354,13 +354,13 @@ impl pb::referee_service_server::RefereeService for Referee {
         let watch = Watch::begin(&found.slot, options)
             .await
             .map_err(|fault| status::watch_fault(id, body.after_sequence.unwrap_or(0), &fault))?;
-        let watching = (watch, on_connection, of_server, Arc::clone(&self.tally));
-        let told = stream::unfold(watching, move |mut watching| async move {
-            let message = match watching.0.next().await? {
+        let (places, tally) = ((on_connection, of_server), Arc::clone(&self.tally));
+        let told = stream::unfold((watch, places, tally), move |(mut watch, places, tally)| async move {
+            let message = match watch.next().await? {
                 Ok(told) => Ok(pb::WatchGameResponse { message: Some(message(id, &told, seat)) }),
-                Err(cut) => Err(status::cut(cut)).inspect_err(|status| watching.3.failed(status)),
+                Err(cut) => Err(status::cut(cut)).inspect_err(|status| tally.failed(status)),
             };
-            Some((message, watching))
+            Some((message, (watch, places, tally)))
         });
         Ok(Response::new(Box::pin(told)))
     }

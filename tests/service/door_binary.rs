@@ -226,7 +226,7 @@ impl Running {
         Self { pid, addr, line, ended: Some(ended) }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         assert!(self.signal_unless_gone(name), "it runs");
     }
 
@@ -237,7 +237,7 @@ impl Running {
     }
 
     /// Waits for its end, whose code it must tell by itself.
-    async fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn end(mut self) -> (Option<i32>, String) {
         let ended = self.ended.take().expect("ends once");
         let (status, err) = within(ended).await.expect("the thread tells");
         (status.code(), err)

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
-use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -86,7 +85,7 @@ async fn while_too_many_calls_are_under_way_what_can_wait_is_shed_and_a_first_mo
 async fn until(holds: impl Fn() -> bool) {
     within(async {
         while !holds() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     })
     .await;

@@ -1,5 +1,6 @@
 //! The encrypted door: who is let in, who is not, and that a stranger's handshake holds up nobody.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
@@ -8,6 +9,7 @@ use tokio::net::TcpStream;
 use tonic::Status;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
+use crate::door::{CREATOR_FLAG, CREATOR_KEY, uuid};
 use crate::door_binary::{FREE_PORT, Running, run};
 use crate::server::{Client, Table, TestServer, by, next_event, within};
 use jungle_referee::service::proto as pb;
@@ -100,11 +102,15 @@ impl House {
 
 /// Connects with TLS and lists the rulesets: whether that succeeds.
 async fn asks(server: &TestServer, trusts: &Authority, shows: Option<&Shown>) -> Result<Client, String> {
+    asks_at(server.addr, trusts, shows).await
+}
+
+async fn asks_at(server: SocketAddr, trusts: &Authority, shows: Option<&Shown>) -> Result<Client, String> {
     let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(trusts.pem()));
     if let Some(Shown { cert, key }) = shows {
         tls = tls.identity(Identity::from_pem(cert, key));
     }
-    let endpoint = Endpoint::from_shared(format!("https://{}", server.addr)).expect("an address");
+    let endpoint = Endpoint::from_shared(format!("https://{server}")).expect("an address");
     let endpoint = endpoint.tls_config(tls).expect("readable certificates");
     let mut client = Client::new(within(endpoint.connect()).await.map_err(|error| format!("{error:?}"))?);
     let listed = within(client.list_rulesets(pb::ListRulesetsRequest {})).await;
@@ -201,6 +207,49 @@ async fn the_health_check_speaks_tls_and_shows_a_certificate_where_one_is_asked_
         assert!(!bad.err.contains("PRIVATE") && !bad.err.contains(&house.key[40..60]), "{bad:?}");
     }
     assert_eq!(check(&["--tls-cert", &cert]).code, Some(64));
+}
+
+/// "I put the whole log on the mailing list, at its loudest, and gave nothing away."
+#[tokio::test]
+async fn the_log_numbers_the_calls_and_holds_no_secret_at_any_level_as_text_and_as_json() {
+    let house = House::new("tls-log");
+    for format in ["text", "json"] {
+        let more = ["serve", "--log=trace", CREATOR_FLAG, "--log-format", format];
+        let running = Running::start(&[&more, house.flags().as_slice()].concat(), &[FREE_PORT]);
+        let mut client = asks_at(running.addr, &house.authority, None).await.expect("served");
+        let request = pb::NewGameRequest { request_id: uuid(5), ..pb::NewGameRequest::default() };
+        let made = client.new_game(by(CREATOR_KEY, request)).await.expect("a game").into_inner();
+        let table = Table::of(&made);
+        let mv = pb::SubmitMoveRequest { request_id: uuid(6), expected_ply: Some(0), ..table.submit("a3a4") };
+        client.submit_move(by(&table.red, mv)).await.expect("a verdict");
+        client.submit_move(by(&table.red, table.submit("a4a5"))).await.expect_err("not its turn");
+        client.get_game(by("a-token-of-nobody", pb::GetGameRequest { game_id: uuid(1) })).await.expect_err("unknown");
+        running.signal("TERM");
+        let (code, log) = running.end().await;
+        assert_eq!(code, Some(0));
+        let key = house.key.lines().nth(1).expect("a line of the key");
+        let secrets =
+            [CREATOR_KEY, &table.red, &table.blue, &table.arbiter, &uuid(5), &uuid(6), "a-token-of-nobody", key];
+        for secret in secrets {
+            assert!(!log.contains(secret), "{format}: {secret} is in the log");
+        }
+        let created = log.lines().find(|line| line.contains("game created")).expect("a line of the creation");
+        let refused = log.lines().find(|line| line.contains("NOT_YOUR_TURN")).expect("a line of the refused call");
+        assert!(
+            created.contains(&table.id) && number(format, created) < number(format, refused),
+            "{created} {refused}"
+        );
+    }
+}
+
+/// The number of the call that a line of the log is of.
+fn number(format: &str, line: &str) -> u64 {
+    if format == "json" {
+        let line: serde_json::Value = serde_json::from_str(line).expect("one object a line");
+        return line["span"]["number"].as_u64().expect("a number");
+    }
+    let number = line.split("call{number=").nth(1).and_then(|rest| rest.split(' ').next());
+    number.and_then(|number| number.parse().ok()).expect("a number")
 }
 
 /// "I mixed up two files; it told me which, and my key is in no log."
