@@ -15,12 +15,10 @@ use clap::Args;
 use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 
 use crate::game::Span;
+use crate::runtime::token::SHORTEST_KEY;
 use crate::runtime::{Limits, TokenKey};
 use crate::service::{Keys, ServiceLimits};
 pub use tls::Tls;
-
-/// The shortest secret that is taken for a key, in bytes.
-const SHORTEST_KEY: usize = 16;
 
 /// The longest duration that a flag may give: far more than any server runs, far less than a clock can count.
 const LONGEST_DURATION: Duration = Duration::from_secs(3_650 * 86_400);
@@ -144,6 +142,8 @@ pub struct Config {
     pub metrics_listen: Option<SocketAddr>,
     /// The secrets.
     pub keys: Keys,
+    /// Whether the key that tokens are issued under was given; else it is made, and kept beside the data file.
+    pub token_key_given: bool,
     /// The file to keep games in; in memory if none is given.
     pub data: Option<PathBuf>,
     /// How much the registry takes upon itself.
@@ -295,6 +295,7 @@ impl Config {
             listen,
             tls: check.tls(args),
             metrics_listen,
+            token_key_given: token_key.is_some(),
             keys: Keys {
                 tokens: token_key.map_or_else(TokenKey::random, |key| TokenKey::new(key.as_bytes())),
                 creator: creator.map(Into::into),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::future::Future;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, DEFAULT_LISTEN, ServeArgs};
 use jungle_referee::rules::{Position, Preset, perft};
+use jungle_referee::runtime::{OpenFault, TokenKey, token_key_beside};
 use jungle_referee::telemetry;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
@@ -110,7 +111,7 @@ fn complain(problem: impl std::fmt::Display) {
 }
 
 fn serve(args: &ServeArgs) -> ExitCode {
-    let config = match Config::from_args(args) {
+    let mut config = match Config::from_args(args) {
         Ok(config) => config,
         Err(invalid) => {
             complain(invalid);
@@ -121,8 +122,11 @@ fn serve(args: &ServeArgs) -> ExitCode {
     on_runtime(async {
         let ports = match &config.data {
             None => Ports::in_memory(),
-            Some(data) => match Ports::on_disk(data, &config.limits) {
-                Ok(ports) => ports,
+            Some(data) => match on_disk(data, &config) {
+                Ok((ports, key)) => {
+                    config.keys.tokens = key;
+                    ports
+                }
                 Err(fault) => {
                     complain(&fault);
                     return if fault.is_lasting() { ExitCode::from(DATA) } else { ExitCode::FAILURE };
@@ -153,6 +157,12 @@ fn serve(args: &ServeArgs) -> ExitCode {
             }
         }
     })
+}
+
+/// The ports of a server on a data file, and the key that its tokens are issued under.
+fn on_disk(data: &Path, config: &Config) -> Result<(Ports, TokenKey), OpenFault> {
+    let key = if config.token_key_given { config.keys.tokens.clone() } else { token_key_beside(data)? };
+    Ok((Ports::on_disk(data, &config.limits)?, key))
 }
 
 /// Ends at the first SIGINT or SIGTERM.

@@ -15,7 +15,7 @@ pub mod time;
 mod timers;
 pub mod token;
 
-pub use disk::{DataFile, Keep, OpenFault, ReadFile, SqliteLog};
+pub use disk::{DataFile, Keep, OpenFault, ReadFile, SqliteLog, token_key_beside};
 pub use feed::{Cut, Told, Watch};
 pub use gauges::Gauges;
 pub use ids::{GameId, Ids, RandomIds};

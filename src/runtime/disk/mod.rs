@@ -9,6 +9,7 @@
 
 mod fate;
 mod fault;
+mod key;
 mod lock;
 mod past;
 mod rows;
@@ -32,6 +33,7 @@ use super::log::{Append, Appended, Later, Log, LogFault, LogHealth, Past};
 use super::time::Clock;
 use crate::game::{Event, Record};
 pub use fault::{OpenFault, Problem};
+pub use key::token_key_beside;
 use lock::{Lock, beside};
 pub use past::Keep;
 use past::Reading;
