@@ -1,0 +1,10 @@
+//! What must hold for any bytes whatever, a function for each door that strangers' bytes come through.
+//!
+//! Two drivers call them: the fuzzer, through `fuzz_targets/`, which looks for bytes that break a promise;
+//! and `tests/fuzz_seeds.rs` of the referee, which runs the seeds, and all that was ever found, without it.
+
+mod line_door;
+mod position_text;
+
+pub use line_door::line_door;
+pub use position_text::position_text;
