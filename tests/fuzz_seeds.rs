@@ -1,7 +1,6 @@
 //! The promises of `fuzz/`, kept without a fuzzer: for its seeds, for all that it ever found, and for both with a
 //! few bytes spoilt.
 
-mod support;
 #[path = "../fuzz/src/lib.rs"]
 #[allow(unreachable_pub, reason = "a library there, a module here")]
 mod targets;
@@ -9,7 +8,7 @@ mod targets;
 use std::fs;
 use std::path::Path;
 
-use support::Dice;
+use targets::support::Dice;
 
 /// How often each seed is spoilt.
 const SPOILT: usize = 200;
@@ -60,4 +59,14 @@ fn any_position_text_is_refused_or_read_as_it_was_written() {
 #[test]
 fn any_line_is_answered_with_its_mistake_or_with_a_list_that_can_be_relied_on() {
     check("line_door", targets::line_door);
+}
+
+#[test]
+fn stored_bytes_are_an_event_that_is_written_the_same_again_or_are_refused() {
+    check("stored_event", targets::stored_event);
+}
+
+#[test]
+fn any_commands_at_any_times_make_a_game_that_tells_its_story_and_ends() {
+    check("game_commands", targets::game_commands);
 }

@@ -1,17 +1,26 @@
 //! Writes the seeds of the fuzz targets into `seeds/`, from the referee's tables of facts: `cargo run --bin seeds`.
 
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use jungle_referee::game::encode_event;
 use jungle_referee::rules::PRESETS;
 use jungle_referee::service::proto::legal_moves_request::Subject;
 use jungle_referee::service::proto::{LegalMovesRequest, Move, MoveLine, RulesetSpec};
+use jungle_referee_fuzz::game_commands::told;
 use prost::Message as _;
 use serde_json::Value;
+use support::Dice;
 
 fn main() {
     write("position_text", position_texts());
     write("line_door", lines());
+    write("game_commands", games());
+    write("stored_event", events());
 }
 
 /// Each seed under its number, in a folder that holds them and what was found.
@@ -66,4 +75,26 @@ fn lines() -> Vec<Vec<u8>> {
                 .encode_to_vec()
         })
         .collect()
+}
+
+/// Games of a few and of many commands, with any settings.
+fn games() -> Vec<Vec<u8>> {
+    let mut dice = Dice(1);
+    let lengths = [0, 1, 5, 20, 60, 150, 300, 20, 60, 150];
+    let mut byte = || u8::try_from(dice.roll(256)).expect("a byte");
+    lengths.into_iter().map(|steps| (0..8 + 6 * steps).map(|_| byte()).collect()).collect()
+}
+
+/// One event of each kind that those games tell of, with and without a request and an end.
+fn events() -> Vec<Vec<u8>> {
+    let mut heads = BTreeSet::new();
+    let mut events = Vec::new();
+    for record in games().iter().flat_map(|game| told(game)) {
+        let mut bytes = record.event.at.micros().to_le_bytes().to_vec();
+        encode_event(&record.event, &mut bytes);
+        if heads.insert(bytes[8]) {
+            events.push(bytes);
+        }
+    }
+    events
 }
