@@ -48,7 +48,7 @@ fn referee() -> Referee {
     let config = Config::from_args(&Flags::parse_from(["fuzz"]).serve).expect("the defaults are right");
     let Ports { clock, ids, log } = Ports::in_memory();
     let registry = Registry::new(clock, ids, log, config.limits);
-    Referee::new(Arc::new(registry), config.keys, config.service)
+    Referee::new(Arc::new(registry), config.keys, config.service, Arc::default())
 }
 
 /// Each candidate is made: allowed and listed, or refused and not listed.
