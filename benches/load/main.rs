@@ -1,0 +1,138 @@
+//! The load harness: what the referee costs beside a bare tonic echo. `cargo bench --bench load -- help` tells how.
+//!
+//! Servers are processes of their own on one core; the load runs on the other. See BENCHMARKS.md.
+#![allow(clippy::print_stdout, reason = "a program for people, which prints what it measured")]
+
+mod calls;
+mod clocks;
+mod cpu;
+mod drive;
+mod echo;
+mod fill;
+mod lines;
+mod table;
+
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use clap::{Args, Parser, Subcommand};
+
+use calls::{Contestant, Kind, Load};
+use cpu::{LOAD_CORE, SERVER_CORE};
+use lines::Lines;
+
+/// Measures the referee beside a bare tonic echo.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+    /// Given by cargo.
+    #[arg(long, global = true, hide = true)]
+    bench: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Unary calls beside the echo.
+    Calls(CallsArgs),
+    /// A server of this harness.
+    #[command(hide = true)]
+    ServeEcho(Flags),
+    /// A server of this harness.
+    #[command(hide = true)]
+    ServeReferee(Flags),
+}
+
+#[derive(Args)]
+struct Flags {
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    flags: Vec<String>,
+}
+
+#[derive(Args)]
+struct CallsArgs {
+    /// How often each server is measured, in turn with the others.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// How many calls a measurement takes.
+    #[arg(long, default_value_t = 60_000)]
+    calls: usize,
+    /// With how many open games, a server each.
+    #[arg(long, value_delimiter = ',', default_value = "1000")]
+    games: Vec<usize>,
+    /// How many calls in flight.
+    #[arg(long, value_delimiter = ',', default_value = "64")]
+    in_flight: Vec<usize>,
+    /// On how many connections.
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    connections: Vec<usize>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.what {
+        What::ServeEcho(flags) => on_server_runtime(echo::serve(&flags.flags)),
+        What::ServeReferee(flags) => on_server_runtime(fill::serve(&flags.flags)),
+        What::Calls(args) => {
+            if std::env::var_os(PINNED).is_none() {
+                return pinned();
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(calls(&args));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Set once this process is on the core of the load.
+const PINNED: &str = "LOAD_IS_PINNED";
+
+/// Runs this program again on the core of the load.
+fn pinned() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let ended = cpu::again(LOAD_CORE, &args).env(PINNED, "1").status().expect("taskset, of util-linux, starts");
+    if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The runtime that the binary runs on.
+fn on_server_runtime(server: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime").block_on(server);
+}
+
+async fn calls(args: &CallsArgs) {
+    let lines = Rc::new(Lines::new());
+    let mut echo = Contestant::echo(SERVER_CORE, &lines);
+    let mut referees: Vec<Contestant> = args
+        .games
+        .iter()
+        .map(|games| Contestant::referee(&format!("{games} games"), SERVER_CORE, &[], *games, &lines))
+        .collect();
+    println!("{}", table::CALLS);
+    for kind in Kind::ALL {
+        for connections in args.connections.iter().copied() {
+            for in_flight in args.in_flight.iter().copied().filter(|in_flight| *in_flight >= connections) {
+                let load = Load { kind, in_flight, connections, calls: args.calls };
+                compare(load, args.rounds, &mut echo, &mut referees).await;
+            }
+        }
+    }
+}
+
+/// Measures the echo and the referees in turn, and prints their rows.
+async fn compare(load: Load, rounds: usize, echo: &mut Contestant, referees: &mut [Contestant]) {
+    let mut samples = vec![Vec::new(); referees.len()];
+    let mut echoes = Vec::new();
+    for _ in 0..rounds {
+        for (referee, samples) in referees.iter_mut().zip(&mut samples) {
+            samples.push(referee.measure(load, 0).await);
+        }
+        let size = samples[0].last().map_or(0, |sample| sample.size);
+        echoes.push(echo.measure(load, size).await);
+    }
+    let head = |name: &str| format!("{} | {name} | {} | {}", load.kind.name(), load.in_flight, load.connections);
+    println!("{}", table::row(&head(&echo.name), &echoes, &echoes));
+    for (referee, samples) in referees.iter().zip(&samples) {
+        println!("{}", table::row(&head(&referee.name), samples, &echoes));
+    }
+}
