@@ -21,22 +21,19 @@ pub(crate) const READ_AT: usize = 30;
 const WARM_CALLS: usize = 2_000;
 
 /// A call that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// A move that is accepted.
-    Accepted,
-    /// A move that is refused.
-    Refused,
-    /// The legal moves of a game.
-    LegalMoves,
     /// A game of thirty plies.
     GetGame,
+    /// The legal moves of a game.
+    LegalMoves,
+    /// A move that is refused.
+    Refused,
+    /// A move that is accepted.
+    Accepted,
 }
 
 impl Kind {
-    /// All, reads first: they leave the games as they are.
-    pub(crate) const ALL: [Self; 4] = [Self::GetGame, Self::LegalMoves, Self::Refused, Self::Accepted];
-
     /// Its name in the tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -51,6 +51,9 @@ struct Flags {
 
 #[derive(Args)]
 struct CallsArgs {
+    /// Which calls; reads come first, for they leave the games as they are.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "get-game,legal-moves,refused,accepted")]
+    kinds: Vec<Kind>,
     /// How often each server is measured, in turn with the others.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
@@ -109,7 +112,7 @@ async fn calls(args: &CallsArgs) {
         .map(|games| Contestant::referee(&format!("{games} games"), SERVER_CORE, &[], *games, &lines))
         .collect();
     println!("{}", table::CALLS);
-    for kind in Kind::ALL {
+    for kind in args.kinds.iter().copied() {
         for connections in args.connections.iter().copied() {
             for in_flight in args.in_flight.iter().copied().filter(|in_flight| *in_flight >= connections) {
                 let load = Load { kind, in_flight, connections, calls: args.calls };
