@@ -51,28 +51,39 @@ pub(crate) struct Led {
 }
 
 impl Led {
-    /// Starts this program in another role on these cores, and waits for its first line.
+    /// Starts this program in another role on these cores, and waits for its first line. What it logs is
+    /// shown, unless it is the usual.
     pub(crate) fn start(cores: &str, role: &[&str]) -> Self {
         let mut command = again(cores, role);
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("taskset, of util-linux, starts");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("taskset, of util-linux, starts");
         let tell = child.stdin.take().expect("piped");
         let answers = BufReader::new(child.stdout.take().expect("piped"));
+        let log = BufReader::new(child.stderr.take().expect("piped"));
+        std::thread::spawn(move || log.lines().map_while(Result::ok).filter(|line| !usual(line)).for_each(|line| {
+            eprintln!("{line}");
+        }));
         let mut led = Self { child, tell, answers, address: String::new() };
         led.address = led.answer();
         led
     }
 
-    fn answer(&mut self) -> String {
+    /// Waits for its answer to what it was told.
+    pub(crate) fn answer(&mut self) -> String {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line).expect("an answer");
         assert!(read > 0, "a child has died; what it said stands above");
         line.trim_end().to_owned()
     }
 
+    /// Tells it something.
+    pub(crate) fn tell(&mut self, what: &str) {
+        writeln!(self.tell, "{what}").expect("the child listens");
+    }
+
     /// Tells it something and waits for the answer.
     pub(crate) fn ask(&mut self, what: &str) -> String {
-        writeln!(self.tell, "{what}").expect("the child listens");
+        self.tell(what);
         self.answer()
     }
 
@@ -97,6 +108,19 @@ impl Drop for Led {
         // The child may have died by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Whether a line of the log only tells that all is well.
+fn usual(line: &str) -> bool {
+    line.contains(" INFO ")
+}
+
+/// Keeps its core busy until it is ended.
+pub(crate) fn burn() {
+    say("burning");
+    loop {
+        std::hint::black_box(now());
     }
 }
 

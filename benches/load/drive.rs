@@ -115,6 +115,7 @@ impl Connection {
         body.extend_from_slice(&u32::try_from(message.len()).expect("a short message").to_be_bytes());
         body.extend_from_slice(message);
         self.window -= i64::try_from(body.len()).expect("a short message");
+        assert!(self.window >= 0, "more was asked than the server has room for");
         self.frame(DATA, END_STREAM, stream, &body);
         stream
     }

@@ -8,7 +8,8 @@ use clap::Parser;
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, ServeArgs};
 use jungle_referee::game::{Caller, Command, Request, Settings, Span, Time, TimeControl};
-use jungle_referee::runtime::{GameId, Ids, Registry, Seat, Slot, TokenKey};
+use jungle_referee::runtime::{GameId, Ids, Registry, Seat, Slot, SystemClock, TokenKey};
+use jungle_referee::telemetry;
 
 use crate::clocks;
 use crate::cpu::{be_led, now};
@@ -44,6 +45,11 @@ impl Tokens {
         Self(TokenKey::new(TOKEN_KEY.as_bytes()))
     }
 
+    /// The arbiter's token.
+    pub(crate) fn arbiter(&self, game: u64) -> String {
+        self.0.issue(game_id(game), Seat::Arbiter)
+    }
+
     /// The token of the seat that moves at a ply.
     pub(crate) fn mover(&self, game: u64, ply: usize) -> String {
         self.0.issue(game_id(game), Seat::Player(mover(ply)))
@@ -68,9 +74,12 @@ impl Ids for Counted {
 
 /// Serves until standard input ends.
 pub(crate) async fn serve(flags: &[String]) {
-    let app = App::build(config(flags), Ports { ids: Arc::new(Counted::default()), ..Ports::in_memory() });
-    let app = app.await.expect("a free port");
-    let games = Games { registry: Arc::clone(app.registry()), lines: Lines::new() };
+    let config = config(flags);
+    telemetry::start(&config);
+    let clock = Arc::new(SystemClock::start());
+    let ports = Ports { ids: Arc::new(Counted::default()), ..Ports::with_clock(Arc::clone(&clock) as _) };
+    let app = App::build(config, ports).await.expect("a free port");
+    let games = Games { registry: Arc::clone(app.registry()), clock, lines: Lines::new() };
     let address = app.local_addr().to_string();
     tokio::spawn(app.run_until(std::future::pending()));
     be_led(&address, async |words| {
@@ -98,6 +107,7 @@ fn number(text: &str) -> u64 {
 /// The games of the child.
 pub(crate) struct Games {
     pub(crate) registry: Arc<Registry>,
+    pub(crate) clock: Arc<SystemClock>,
     lines: Lines,
 }
 

@@ -1,15 +1,17 @@
 //! The load harness: what the referee costs beside a bare tonic echo. `cargo bench --bench load -- help` tells how.
 //!
 //! Servers are processes of their own on one core; the load runs on the other. See BENCHMARKS.md.
-#![allow(clippy::print_stdout, reason = "a program for people, which prints what it measured")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people, which prints what it measured")]
 
 mod calls;
 mod clocks;
 mod cpu;
 mod drive;
 mod echo;
+mod fanout;
 mod fill;
 mod lines;
+mod memory;
 mod table;
 
 use std::process::ExitCode;
@@ -35,6 +37,21 @@ struct Cli {
 enum What {
     /// Unary calls beside the echo.
     Calls(CallsArgs),
+    /// Streams beside bare streams.
+    Fanout(FanoutArgs),
+    /// Clocks that run out, on servers with so many armed.
+    Clocks(Counts),
+    /// Moves around their deadlines while both cores are busy.
+    CloseCalls(Counts),
+    /// What games weigh.
+    Memory(Counts),
+    /// What idle watchers weigh.
+    Watchers,
+    /// Whether memory comes back.
+    Plateau(Counts),
+    /// Keeps a core busy.
+    #[command(hide = true)]
+    Burn,
     /// A server of this harness.
     #[command(hide = true)]
     ServeEcho(Flags),
@@ -71,20 +88,60 @@ struct CallsArgs {
     connections: Vec<usize>,
 }
 
+#[derive(Args)]
+struct FanoutArgs {
+    /// How many games, and how many watch each, as `1x100`.
+    #[arg(value_delimiter = ',', default_value = "1x1,1x100,1x1000,1x10000,10000x1")]
+    shapes: Vec<String>,
+}
+
+#[derive(Args)]
+struct Counts {
+    /// How many.
+    #[arg(value_delimiter = ',', default_value = "100000")]
+    counts: Vec<u64>,
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match cli.what {
+    match Cli::parse().what {
         What::ServeEcho(flags) => on_server_runtime(echo::serve(&flags.flags)),
         What::ServeReferee(flags) => on_server_runtime(fill::serve(&flags.flags)),
-        What::Calls(args) => {
-            if std::env::var_os(PINNED).is_none() {
-                return pinned();
-            }
+        What::Burn => cpu::burn(),
+        _ if std::env::var_os(PINNED).is_none() => return pinned(),
+        what => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(calls(&args));
+            runtime.block_on(measure(what));
         }
     }
     ExitCode::SUCCESS
+}
+
+async fn measure(what: What) {
+    match what {
+        What::Calls(args) => calls(&args).await,
+        What::Fanout(args) => fanout(&args).await,
+        What::Clocks(args) => {
+            println!("{}", clocks::HEAD);
+            for count in args.counts {
+                clocks::run_out(count).await;
+            }
+        }
+        What::CloseCalls(args) => args.counts.into_iter().for_each(clocks::close_calls_under_load),
+        What::Memory(args) => args.counts.into_iter().for_each(memory::games),
+        What::Watchers => memory::watchers(&Rc::new(Lines::new())).await,
+        What::Plateau(args) => args.counts.into_iter().for_each(memory::plateau),
+        What::ServeEcho(_) | What::ServeReferee(_) | What::Burn => unreachable!("these measure nothing"),
+    }
+}
+
+async fn fanout(args: &FanoutArgs) {
+    let lines = Rc::new(Lines::new());
+    println!("{}", fanout::HEAD);
+    for shape in &args.shapes {
+        let (games, watchers) = shape.split_once('x').expect("a shape such as 1x100");
+        let number = |text: &str| text.parse().expect("a shape such as 1x100");
+        fanout::compare(number(games), number(watchers), &lines).await;
+    }
 }
 
 /// Set once this process is on the core of the load.

@@ -50,6 +50,11 @@ impl Middle {
         Some(Self { middle, least, most })
     }
 
+    /// The middle.
+    pub(crate) fn middle(self) -> f64 {
+        self.middle
+    }
+
     /// As `1.10 (1.05-1.20)`.
     pub(crate) fn with_range(self) -> String {
         format!("{:.2} ({:.2}–{:.2})", self.middle, self.least, self.most)
