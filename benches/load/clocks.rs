@@ -99,8 +99,12 @@ async fn records(slot: &Arc<Slot>) -> Vec<Record> {
 
 /// What became of a move around its deadline.
 enum Close {
-    InTime { flagged: bool },
-    Late { accepted: bool },
+    InTime {
+        flagged: bool,
+    },
+    Late {
+        accepted: bool,
+    },
     /// It was made while the deadline passed: both are right.
     Between,
 }
@@ -113,7 +117,8 @@ pub(crate) async fn close_calls(games: &Games, first: u64, count: u64) -> String
         let mut calls = Vec::new();
         for game in batch..(batch + AT_ONCE).min(first + count) {
             let limit = TimeControl::PerMove(Span::from_millis(50 + game % 200));
-            let slot = games.create(game, jungle_referee::game::Settings { time_control: limit, ..usual_game(game) }).await;
+            let slot =
+                games.create(game, jungle_referee::game::Settings { time_control: limit, ..usual_game(game) }).await;
             calls.push(tokio::spawn(close_call(slot, Arc::clone(&games.clock), game)));
         }
         for call in join_all(calls).await {

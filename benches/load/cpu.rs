@@ -55,14 +55,20 @@ impl Led {
     /// shown, unless it is the usual.
     pub(crate) fn start(cores: &str, role: &[&str]) -> Self {
         let mut command = again(cores, role);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("taskset, of util-linux, starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("taskset, of util-linux, starts");
         let tell = child.stdin.take().expect("piped");
         let answers = BufReader::new(child.stdout.take().expect("piped"));
         let log = BufReader::new(child.stderr.take().expect("piped"));
-        std::thread::spawn(move || log.lines().map_while(Result::ok).filter(|line| !usual(line)).for_each(|line| {
-            eprintln!("{line}");
-        }));
+        std::thread::spawn(move || {
+            log.lines().map_while(Result::ok).filter(|line| !usual(line)).for_each(|line| {
+                eprintln!("{line}");
+            })
+        });
         let mut led = Self { child, tell, answers, address: String::new() };
         led.address = led.answer();
         led

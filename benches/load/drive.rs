@@ -314,7 +314,8 @@ pub(crate) async fn run(
 ) -> Run {
     let began = now();
     let share = connections.len();
-    let each = connections.iter_mut().zip(scripts).map(|(on, script)| run_on(on, script, in_flight / share, calls / share));
+    let each =
+        connections.iter_mut().zip(scripts).map(|(on, script)| run_on(on, script, in_flight / share, calls / share));
     let parts = join_all(each).await;
     let mut all = Run { took: began.elapsed(), ..Run::default() };
     for part in parts {

@@ -156,7 +156,8 @@ impl ServerStreamingService<Canned> for Watched {
         let news = topics.entry(topic).or_insert_with(|| broadcast::Sender::new(16)).subscribe();
         // The first message says that the watch has begun, as a snapshot does.
         let told = stream::unfold((news, true), |(mut news, first)| async move {
-            let message = if first { Ok(Canned::of(2)) } else { news.recv().await.map_err(|_| Status::data_loss("slow")) };
+            let message =
+                if first { Ok(Canned::of(2)) } else { news.recv().await.map_err(|_| Status::data_loss("slow")) };
             Some((message, (news, false)))
         });
         ready(Ok(Response::new(Box::pin(told))))

@@ -210,7 +210,9 @@ pub(crate) async fn compare(games: usize, watchers: usize, lines: &Rc<Lines>) {
         let cpu = Middle::of(told.iter().map(|told| micros(told.cpu))).expect("rounds");
         let last = Middle::of(told.iter().map(|told| micros(told.last) / 1e3)).expect("rounds");
         let ratio = |figure: fn(&Told) -> f64| {
-            Middle::of(told.iter().zip(&bares).map(|(own, bare)| figure(own) / figure(bare))).expect("rounds").with_range()
+            Middle::of(told.iter().zip(&bares).map(|(own, bare)| figure(own) / figure(bare)))
+                .expect("rounds")
+                .with_range()
         };
         println!(
             "| {games} | {watchers} | {name} | {:.2} | {} | {:.2} | {} | {:.0} |",

@@ -181,7 +181,8 @@ pub(crate) fn usual_game(game: u64) -> Settings {
 /// A request id that no other request has.
 pub(crate) fn request_id(game: u64, step: usize) -> u128 {
     // Spread as chance would spread it, and a UUID of version 4 in form.
-    let mixed = (u128::from(game) << 64 | u128::try_from(step).expect("64 bits")).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    let mixed = (u128::from(game) << 64 | u128::try_from(step).expect("64 bits"))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let of_chance = mixed & !(0xf << 76) & !(3 << 62);
     of_chance | (4 << 76) | (2 << 62)
 }

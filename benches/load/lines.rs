@@ -109,7 +109,8 @@ fn lengthened(line: &Line, chance: &mut Chance) -> Option<(Line, Ply)> {
 /// One of the moves that a player might try and that are not allowed.
 fn refused(line: &Line, chance: &mut Chance) -> Option<(Move, i32)> {
     let candidates = line.candidates();
-    let wrong: Vec<_> = candidates.iter().filter_map(|tried| tried.verdict.as_ref().err().map(|why| (tried.mv, why))).collect();
+    let wrong: Vec<_> =
+        candidates.iter().filter_map(|tried| tried.verdict.as_ref().err().map(|why| (tried.mv, why))).collect();
     let (mv, why) = wrong.get(chance.below(wrong.len().max(1)))?;
     let rule = pb::Rule::from_str_name(&format!("RULE_{}", why.rule().id())).expect("a rule of the contract");
     Some((*mv, rule.into()))

@@ -17,7 +17,9 @@ const REPEATS: u64 = 10;
 
 /// Prints what so many games weigh, open and finished.
 pub(crate) fn games(count: u64) {
-    println!("| open games | plies | bytes a game | all, GiB | finished and kept, bytes a game |\n|---|---|---|---|---|");
+    println!(
+        "| open games | plies | bytes a game | all, GiB | finished and kept, bytes a game |\n|---|---|---|---|---|"
+    );
     for plies in PLIES {
         let mut server = Led::start(SERVER_CORE, &["serve-referee", "--keep-finished", "10000000"]);
         let before = server.resident();

@@ -25,7 +25,12 @@ pub(crate) struct Sample {
 /// What lies at this share of what is sorted.
 pub(crate) fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let last = sorted.len().saturating_sub(1);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
     let index = (last as f64 * share).round() as usize;
     sorted.get(index).copied().unwrap_or_default()
 }
@@ -45,8 +50,11 @@ impl Middle {
         figures.sort_by(f64::total_cmp);
         let (least, most) = (*figures.first()?, *figures.last()?);
         let half = figures.len() / 2;
-        let middle =
-            if figures.len().is_multiple_of(2) { f64::midpoint(figures[half - 1], figures[half]) } else { figures[half] };
+        let middle = if figures.len().is_multiple_of(2) {
+            f64::midpoint(figures[half - 1], figures[half])
+        } else {
+            figures[half]
+        };
         Some(Self { middle, least, most })
     }
 
