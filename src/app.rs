@@ -77,7 +77,11 @@ impl App {
     pub async fn build(config: Config, ports: Ports) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
         let local_addr = listener.local_addr()?;
+        let past = ports.log.past();
         let registry = Arc::new(Registry::new(ports.clock, ports.ids, ports.log, config.limits));
+        if let Some(past) = past {
+            registry.restore(past);
+        }
         Ok(Self { config, listener, local_addr, registry })
     }
 
@@ -168,7 +172,9 @@ impl App {
         if left.is_err() {
             warn!("some clients did not leave within the grace period; their connections are closed");
         }
-        tell_losses(&registry);
+        if !registry.outlasts() {
+            tell_losses(&registry);
+        }
         left.unwrap_or(Ok(()))
     }
 }

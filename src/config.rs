@@ -72,6 +72,10 @@ pub struct ServeArgs {
     /// The largest request message, in bytes.
     #[arg(long, env = "JUNGLE_MAX_MESSAGE_BYTES", default_value = "65536", value_name = "BYTES")]
     pub max_message_bytes: String,
+    /// How many calls other than WatchGame may be under way; more are refused, but never a seat's first
+    /// move of a ply.
+    #[arg(long, env = "JUNGLE_MAX_CALLS", default_value = "16384", value_name = "NUMBER")]
+    pub max_calls: String,
     /// How long a call other than WatchGame may take.
     #[arg(long, env = "JUNGLE_CALL_TIMEOUT", default_value = "10s", value_name = "DURATION")]
     pub call_timeout: String,
@@ -263,6 +267,7 @@ impl Config {
                 watchers_a_game: check.number("max-watchers", &args.max_watchers),
                 keep_finished_for: Span::from_micros(u64::try_from(keep_finished_for.as_micros()).unwrap_or(u64::MAX)),
                 keep_finished: check.number("keep-finished", &args.keep_finished),
+                calls: check.number("max-calls", &args.max_calls),
             },
             service: ServiceLimits {
                 watches_a_connection: check.number("max-watches-per-connection", &args.max_watches_per_connection),

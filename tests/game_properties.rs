@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use game::{Table, ms, t, usual};
 use jungle_referee::game::{
-    AbortedBy, ClockStart, Command, Game, Kind, Moved, OfferResult, Record, Refusal, Settings, Span, Status, Time,
-    TimeControl, decide,
+    AbortedBy, Caller, ClockStart, Command, DueKind, Game, Journal, Kind, Moved, OfferResult, Record, Refusal, Request,
+    Settings, Span, Status, Time, TimeControl, decide, decode_event, encode_event, move_digest, resume,
 };
 use jungle_referee::rules::Side::{Blue, Red};
 use jungle_referee::rules::{Move, Position, Reason, Side, Square};
@@ -90,15 +90,15 @@ impl Play {
     }
 
     /// Settles the time, then asks; what happens is written `lag` later, never before what came earlier.
-    fn ask(&mut self, at: Time, lag: Span, command: &Command) -> Result<(), Refusal> {
+    fn ask(&mut self, at: Time, lag: Span, command: &Command, request: Option<Request>) -> Result<(), Refusal> {
         assert!(at >= self.now, "commands arrive in order");
         self.now = at;
         self.settle(lag);
         self.table.note_presence(at, command);
         let over = self.game().status() == Status::Ended;
-        let event = decide(self.game(), command, None, at)?;
+        let event = decide(self.game(), command, request, at)?;
         assert!(!over, "nothing is accepted after the end: {command:?}");
-        assert_eq!(event.at, at, "a command is dated by its arrival");
+        assert_eq!((event.at, event.request), (at, request), "a command is dated by its arrival");
         self.write(event, lag);
         assert!(self.game().deadline().is_none_or(|deadline| deadline > at), "what was settled stays settled");
         Ok(())
@@ -211,7 +211,8 @@ impl Play {
             | Kind::SeatAway(_)
             | Kind::SeatReturned(_)
             | Kind::AwayExpired(_)
-            | Kind::Aborted(_) => None,
+            | Kind::Aborted(_)
+            | Kind::Resumed { .. } => None,
         };
         if let Some(side) = made {
             assert!(before.settings().ruleset.agreed_draw && before.offer().is_none());
@@ -258,6 +259,49 @@ impl Play {
         assert_eq!(folded, game);
         let endings = self.table.log.iter().filter(|record| record.event.ending.is_some()).count();
         assert_eq!(endings, usize::from(game.status() == Status::Ended));
+    }
+
+    /// The journal and the log on disk give the same records back.
+    fn check_bytes(&self) {
+        let mut journal = Journal::default();
+        for record in &self.table.log {
+            journal.push(record);
+            let mut bytes = Vec::new();
+            encode_event(&record.event, &mut bytes);
+            assert_eq!(decode_event(&bytes, record.event.at).as_ref(), Ok(&record.event), "{bytes:?}");
+            let request = record.event.request;
+            assert!(request.is_none_or(|request| journal.may_hold(request.id)));
+        }
+        assert!(journal.records().eq(self.table.log.iter().cloned()));
+        let seen = self.table.log.len() / 2;
+        let (folded, mut cursor) = journal.fold_to(seen.max(1) as u64).expect("a game to fold");
+        assert_eq!(Game::fold(&self.table.log[..seen.max(1)]), Some(folded));
+        assert_eq!(journal.read(&mut cursor).as_ref(), self.table.log.get(seen.max(1)));
+    }
+
+    /// The server goes down now, and is back some time later: nobody is charged for it.
+    fn restart(&mut self, down: Span, lag: Span) {
+        self.settle(lag);
+        if self.game().status() == Status::Ended {
+            return;
+        }
+        // Whatever was written, was written before the last sign of life.
+        self.now = self.now.max(self.written);
+        self.settle(lag);
+        if self.game().status() == Status::Ended {
+            return;
+        }
+        let (down_since, left) = (self.now, Side::ALL.map(|side| self.game().remaining(side, self.now)));
+        self.now = self.now + down;
+        self.write(resume(down_since, self.now), lag);
+        let now_left = Side::ALL.map(|side| self.game().remaining(side, self.written));
+        assert_eq!(left, now_left, "nobody is charged for the time between");
+        assert!(!self.game().is_away(Red) && !self.game().is_away(Blue), "countdowns begin anew");
+        let due = self.game().due();
+        assert!(
+            due.is_none_or(|due| due.at > self.now || due.kind == DueKind::Start),
+            "only a start fell due: {due:?}"
+        );
     }
 
     /// Any time from now on: the greater `calm`, the less often about the deadline or beyond it.
@@ -310,7 +354,7 @@ impl Play {
         let legal = line.legal_moves().moves;
         let last = legal.iter().map(|legal| legal.mv).find(|mv| dice.roll(3) == 0 && ends(*mv));
         match last.or_else(|| dice.allowed(line, self.latest[side.index()])) {
-            Some(mv) => Command::Move { side, mv, expected_ply: None, offer_draw: dice.roll(6) == 0 },
+            Some(mv) => Command::Move { side, mv, expected_ply: Some(line.ply()), offer_draw: dice.roll(6) == 0 },
             None => Command::Tick,
         }
     }
@@ -328,7 +372,7 @@ impl Play {
         for _ in 0..10 {
             let at = self.some_time(dice, 9);
             let command = self.some_command(dice);
-            assert!(self.ask(at, Span::ZERO, &command).is_err(), "{command:?}");
+            assert!(self.ask(at, Span::ZERO, &command, None).is_err(), "{command:?}");
         }
         assert_eq!(self.table.log.len(), events);
     }
@@ -354,7 +398,7 @@ impl Play {
             let last_moment = self.now.max(Time::from_micros(due.at.micros() - 1));
             let before = self.table.log.len();
             for command in stalling() {
-                let _ = self.ask(last_moment, Span::ZERO, &command);
+                let _ = self.ask(last_moment, Span::ZERO, &command, None);
             }
             if self.table.log.len() == before && self.game().clock_due() == Some(due) {
                 self.now = self.now.max(due.at);
@@ -408,10 +452,12 @@ fn kind_name(kind: &Kind) -> &'static str {
         Kind::Aborted(AbortedBy::Arbiter) => "Aborted by the arbiter",
         Kind::Aborted(AbortedBy::Creator) => "Aborted by the creator",
         Kind::Aborted(AbortedBy::Service) => "Aborted by the service",
+        Kind::Resumed { .. } => "Resumed",
     }
 }
 
-const KINDS: [&str; 23] = [
+const KINDS: [&str; 24] = [
+    "Resumed",
     "Created",
     "SeatShown, the first",
     "SeatShown, the second",
@@ -465,6 +511,29 @@ fn count(tally: &mut Tally, play: &Play) {
     }
 }
 
+fn some_number(dice: &mut Dice) -> u64 {
+    u64::try_from(dice.roll(usize::MAX)).expect("a usize fits")
+}
+
+/// A request id, as a caller may or may not send it with this command.
+fn some_request(dice: &mut Dice, command: &Command) -> Option<Request> {
+    let (caller, digest) = match command {
+        Command::Move { side, mv, expected_ply, offer_draw } => {
+            (Caller::Seat(*side), move_digest(*mv, expected_ply.unwrap_or_default(), *offer_draw))
+        }
+        Command::OfferDraw(side)
+        | Command::TakeBackDraw(side)
+        | Command::AcceptDraw(side)
+        | Command::DeclineDraw(side)
+        | Command::Leave(side) => (Caller::Seat(*side), some_number(dice)),
+        Command::Abort { by_creator: true, .. } => (Caller::Creator, some_number(dice)),
+        Command::Abort { by_creator: false, .. } => (Caller::Arbiter, some_number(dice)),
+        Command::Show(_) | Command::Arrive(_) | Command::Depart(_) | Command::Tick => return None,
+    };
+    let id = u128::from(some_number(dice)) << 64 | u128::from(some_number(dice));
+    dice.coin().then_some(Request { caller, id, digest })
+}
+
 /// Plays one game with so many commands, then lets it end in one of three ways.
 fn play(seed: u64, tally: &mut Tally) {
     let dice = &mut Dice(seed);
@@ -480,9 +549,13 @@ fn play(seed: u64, tally: &mut Tally) {
         let at = play.some_time(dice, calm);
         let lag = dice.pick(&[Span::ZERO, Span::ZERO, Span::ZERO, MICRO, ms(3_000)]);
         let command = play.some_command(dice);
-        let _ = play.ask(at, lag, &command);
+        let request = some_request(dice, &command);
+        let _ = play.ask(at, lag, &command, request);
         if dice.roll(40) == 0 {
             play.check_fold();
+        }
+        if dice.roll(60) == 0 {
+            play.restart(dice.pick(&[MICRO, ms(900), Span::from_days(3)]), lag);
         }
     }
     if dice.coin() {
@@ -492,6 +565,7 @@ fn play(seed: u64, tally: &mut Tally) {
     }
     play.nothing_more_is_accepted(dice);
     play.check_fold();
+    play.check_bytes();
     count(tally, &play);
 }
 

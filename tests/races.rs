@@ -121,6 +121,7 @@ impl Hall {
             watchers_a_game: 100,
             keep_finished_for: Span::from_days(1),
             keep_finished: usize::MAX,
+            calls: usize::MAX,
         };
         let ids = Arc::new(RandomIds::default());
         let registry = Arc::new(Registry::new(Arc::clone(&clock) as _, ids, Arc::new(log.clone()), limits));

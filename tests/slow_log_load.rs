@@ -217,8 +217,13 @@ async fn without_a_wire_no_move_that_was_made_in_time_is_flagged_under_a_slow_lo
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let log = LogDouble::new(Arc::clone(&clock));
     log.delay(WRITING);
-    let limits =
-        Limits { open_games: GAMES, watchers_a_game: 1, keep_finished_for: Span::from_days(1), keep_finished: GAMES };
+    let limits = Limits {
+        open_games: GAMES,
+        watchers_a_game: 1,
+        keep_finished_for: Span::from_days(1),
+        keep_finished: GAMES,
+        calls: usize::MAX,
+    };
     let ids = Arc::new(RandomIds::default());
     let registry = Arc::new(Registry::new(Arc::clone(&clock), ids, Arc::new(log), limits));
     let keeper = Arc::clone(&registry);

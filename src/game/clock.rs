@@ -3,11 +3,14 @@
 //! Nothing here reads a clock: the time comes in as an argument, from `runtime::time`.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::Add;
 
 /// A point in time: microseconds since the Unix epoch, never before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(u64);
+///
+/// Kept as one more than that, so that an `Option<Time>` takes no more room than a time: a game has many.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(NonZeroU64);
 
 /// A span of time: microseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,19 +20,19 @@ impl Time {
     /// The point so many microseconds after the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
+        Self(NonZeroU64::MIN.saturating_add(micros))
     }
 
     /// Microseconds since the Unix epoch.
     #[must_use]
     pub const fn micros(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// How long after `earlier` this is; zero if it is not after it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+        Span(self.micros().saturating_sub(earlier.micros()))
     }
 }
 
@@ -38,6 +41,12 @@ impl Add<Span> for Time {
 
     fn add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Time").field(&self.micros()).finish()
     }
 }
 

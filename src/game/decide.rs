@@ -22,6 +22,12 @@ pub fn create(settings: Arc<Settings>, request: Option<Request>, now: Time) -> E
     Event { at: now, kind: Kind::Created(settings), ending: None, request }
 }
 
+/// The event of a server that is back at `now` after it was down.
+#[must_use]
+pub fn resume(down_since: Time, now: Time) -> Event {
+    Event { at: now, kind: Kind::Resumed { down_since }, ending: None, request: None }
+}
+
 /// Judges a command: the event it causes, or why it changes nothing.
 ///
 /// # Errors

@@ -76,6 +76,11 @@ pub enum Kind {
     AwayExpired(Side),
     /// The game was called off; the reason is in the ending.
     Aborted(AbortedBy),
+    /// The server is back after it was down: the time between is charged to nobody.
+    Resumed {
+        /// Its last sign of life. Clocks stood still from here until this event was written.
+        down_since: Time,
+    },
 }
 
 /// A move that was accepted.

@@ -6,17 +6,21 @@
 //! kept and who is told lives in `runtime`.
 
 mod clock;
+mod code;
 mod command;
 mod decide;
 mod event;
+mod journal;
 mod refusal;
 mod settings;
 mod state;
 
 pub use clock::{ClockStart, Span, Time, TimeControl};
+pub use code::{CodeError, decode_event, encode_event, move_digest};
 pub use command::{Caller, Command, Request};
-pub use decide::{ABSENCE_NOTICE, create, decide};
+pub use decide::{ABSENCE_NOTICE, create, decide, resume};
 pub use event::{AbortedBy, Ending, Event, Kind, Moved, OfferResult, Record};
+pub use journal::{Cursor, Journal};
 pub use refusal::Refusal;
 pub use settings::{Settings, ruleset_hash};
 pub use state::{Due, DueKind, Game, Offer, Status};

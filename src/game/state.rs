@@ -54,6 +54,13 @@ pub enum DueKind {
     AwayNotice(Side),
 }
 
+/// How and when a game ended. Apart from the game, since most games at a server have not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    at: Time,
+    ending: Ending,
+}
+
 /// A game. All of it is the fold of its log, but for who is present: streams come and go without an
 /// event, and only an absence that lasts becomes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,17 +70,19 @@ pub struct Game {
     sequence: u64,
     created_at: Time,
     started_at: Option<Time>,
-    ended_at: Option<Time>,
-    ending: Option<Ending>,
+    end: Option<Box<End>>,
     remaining: [Span; 2],
     running_since: Option<Time>,
     expiries: [u8; 2],
     shown: [bool; 2],
     offer: Option<Offer>,
-    offered_at: [Option<u32>; 2],
+    /// By side: the ply after that of its latest offer; 0 if there was none.
+    offered: [u32; 2],
     refusals: [u32; 2],
     last_activity: Time,
     away_since: [Option<Time>; 2],
+    /// For how long the server has been down in all.
+    down_for: Span,
     /// Not of the log: since when each side has had no stream open; `None` while present.
     absent_since: [Option<Time>; 2],
 }
@@ -92,17 +101,17 @@ impl Game {
             sequence: record.sequence,
             created_at: at,
             started_at: None,
-            ended_at: None,
-            ending: None,
+            end: None,
             remaining: [settings.time_control.initial().unwrap_or_default(); 2],
             running_since: None,
             expiries: [0; 2],
             shown: [false; 2],
             offer: None,
-            offered_at: [None; 2],
+            offered: [0; 2],
             refusals: [0; 2],
             last_activity: record.written,
             away_since: [None; 2],
+            down_for: Span::ZERO,
             absent_since: [Some(at); 2],
         };
         if settings.clock_start == ClockStart::AtCreation {
@@ -148,6 +157,7 @@ impl Game {
             Kind::DrawTakenBack(_) | Kind::DrawDeclined(_) | Kind::DrawAccepted(_) => self.offer = None,
             Kind::SeatAway(side) => self.away_since[side.index()] = Some(event.at),
             Kind::SeatReturned(side) => self.away_since[side.index()] = None,
+            Kind::Resumed { down_since } => self.resume(*down_since, record.written),
             Kind::SeatLeft(_) | Kind::AwayExpired(_) | Kind::Aborted(_) => {}
         }
         // Streams coming and going must not keep a game alive for ever.
@@ -162,6 +172,18 @@ impl Game {
     fn start(&mut self, record: &Record) {
         self.started_at = Some(record.event.at);
         self.run_clock(record.written);
+    }
+
+    /// The server is back: what ran stood still, and away countdowns begin anew.
+    fn resume(&mut self, down_since: Time, written: Time) {
+        let down = written.since(down_since);
+        self.down_for = self.down_for + down;
+        if let Some(since) = &mut self.running_since {
+            // A clock that was started later than the last sign of life has lost less.
+            *since = (*since + down).min(written.max(*since));
+        }
+        self.away_since = [None; 2];
+        self.absent_since = [Some(written); 2];
     }
 
     /// Starts the clock of the side to move, in a game that has clocks.
@@ -186,7 +208,7 @@ impl Game {
 
     fn open_offer(&mut self, side: Side, ply: u32) {
         self.offer = Some(Offer { side, ply });
-        self.offered_at[side.index()] = Some(ply);
+        self.offered[side.index()] = ply.saturating_add(1);
     }
 
     fn end(&mut self, ending: Ending, at: Time) {
@@ -195,8 +217,7 @@ impl Game {
             let running = &mut self.remaining[self.line.position().side_to_move().index()];
             *running = running.minus(at.since(since));
         }
-        self.ending = Some(ending);
-        self.ended_at = Some(at);
+        self.end = Some(Box::new(End { at, ending }));
         self.offer = None;
         self.away_since = [None; 2];
     }
@@ -239,9 +260,9 @@ impl Game {
         let (at, kind) = match self.status() {
             Status::Ended => return None,
             Status::Waiting => match self.settings.clock_start {
-                // A time that passed while the game was being made starts it at once.
-                ClockStart::At(at) => (at.max(self.created_at), DueKind::Start),
-                ClockStart::WhenBothShown(window) => (self.created_at + window, DueKind::JoinWindow),
+                // A time that passed while the game was being made, or the server down, starts it at once.
+                ClockStart::At(at) => (at.max(self.last_activity), DueKind::Start),
+                ClockStart::WhenBothShown(window) => (self.created_at + window + self.down_for, DueKind::JoinWindow),
                 ClockStart::AtCreation => return None,
             },
             Status::Running => {
@@ -325,7 +346,7 @@ impl Game {
     /// Where it stands.
     #[must_use]
     pub fn status(&self) -> Status {
-        match (&self.ending, self.started_at) {
+        match (&self.end, self.started_at) {
             (Some(_), _) => Status::Ended,
             (None, Some(_)) => Status::Running,
             (None, None) => Status::Waiting,
@@ -335,7 +356,7 @@ impl Game {
     /// How it ended.
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
-        self.ending.as_ref()
+        self.end.as_ref().map(|end| &end.ending)
     }
 
     /// When it was created.
@@ -353,7 +374,7 @@ impl Game {
     /// When it ended.
     #[must_use]
     pub fn ended_at(&self) -> Option<Time> {
-        self.ended_at
+        self.end.as_ref().map(|end| end.at)
     }
 
     /// The open draw offer.
@@ -365,7 +386,7 @@ impl Game {
     /// Whether a side has made its one offer of the current ply.
     #[must_use]
     pub fn has_offered(&self, side: Side) -> bool {
-        self.offered_at[side.index()] == Some(self.line.ply())
+        self.offered[side.index()] == self.line.ply().saturating_add(1)
     }
 
     /// How many expiries in a row a side has on its tally.

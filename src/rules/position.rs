@@ -18,7 +18,7 @@ use super::square::{Square, SquareSet};
 /// Who stands where, whose turn it is, the quiet plies and the round.
 ///
 /// A side has at most one of each animal: that much every position keeps. Small
-/// and `Copy`, so that a snapshot costs a hundred bytes.
+/// and `Copy`, so that a snapshot costs eighty bytes.
 ///
 /// # Examples
 /// ```
@@ -34,8 +34,8 @@ use super::square::{Square, SquareSet};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// By square: a code of [`encode`]; the 64th is never used.
-    cells: [u8; 64],
+    /// By square, two to a byte: the animal's place from 1, or 0; the 64th is never used.
+    cells: [u8; 32],
     /// By side and animal: the square's byte, or [`ABSENT`].
     squares: [[u8; 9]; 2],
     /// By side: the squares it holds.
@@ -46,7 +46,6 @@ pub struct Position {
 }
 
 const ABSENT: u8 = u8::MAX;
-const EMPTY_CELL: u8 = 0;
 const LAST_ROUND: u16 = 9999;
 
 const START: &str = "l5t/1d3c1/r1p1w1e/7/7/7/E1W1P1R/1C3D1/T5L r 0 1";
@@ -123,7 +122,9 @@ impl Position {
     #[must_use]
     #[inline]
     pub fn at(&self, square: Square) -> Option<Piece> {
-        PIECES[usize::from(self.cells[square.index() & 63] & 31)]
+        let cell = self.cells[square.index() / 2 & 31] >> nibble(square) & 15;
+        let blue = u8::from(self.held[1].contains(square)) << 4;
+        PIECES[usize::from((cell | blue) & 31)]
     }
 
     /// Where a side's animal stands, if it is on the board.
@@ -242,7 +243,7 @@ impl Position {
     }
 
     const EMPTY: Position = Position {
-        cells: [EMPTY_CELL; 64],
+        cells: [0; 32],
         squares: [[ABSENT; 9]; 2],
         held: [SquareSet::EMPTY; 2],
         quiet_plies: 0,
@@ -294,7 +295,7 @@ impl Position {
     #[inline]
     fn put(&mut self, square: Square, piece: Piece) {
         let side = piece.side.index();
-        self.cells[square.index() & 63] = encode(piece);
+        self.cells[square.index() / 2 & 31] |= (piece.animal as u8 + 1) << nibble(square);
         self.squares[side][piece.animal.index()] = square.byte();
         self.held[side] = self.held[side].with(square);
     }
@@ -303,7 +304,7 @@ impl Position {
     fn remove(&mut self, square: Square) -> Option<Piece> {
         let piece = self.at(square)?;
         let side = piece.side.index();
-        self.cells[square.index() & 63] = EMPTY_CELL;
+        self.cells[square.index() / 2 & 31] &= 0xf0 >> nibble(square);
         self.squares[side][piece.animal.index()] = ABSENT;
         self.held[side] = self.held[side].without(square);
         Some(piece)
@@ -331,13 +332,13 @@ impl FromStr for Position {
     }
 }
 
-/// A piece as one byte: 1–9 Red's, 17–25 Blue's; 0 is an empty square.
+/// Where in its byte a square's cell begins.
 #[inline]
-const fn encode(piece: Piece) -> u8 {
-    piece.animal as u8 + 1 + 16 * piece.side as u8
+const fn nibble(square: Square) -> u32 {
+    if square.index() % 2 == 0 { 0 } else { 4 }
 }
 
-/// The piece of each code.
+/// The piece of each cell, 16 more for Blue's.
 static PIECES: [Option<Piece>; 32] = {
     let mut pieces = [None; 32];
     let mut index = 0;

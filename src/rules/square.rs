@@ -117,8 +117,8 @@ impl Square {
         Square(file % FILES * RANKS + rank % RANKS)
     }
 
-    /// The square's byte, for boards that keep squares as bytes.
-    pub(super) const fn byte(self) -> u8 {
+    /// The square's [`index`](Square::index) as a byte, for who keeps squares as bytes.
+    pub(crate) const fn byte(self) -> u8 {
         self.0
     }
 }
@@ -219,6 +219,18 @@ impl SquareSet {
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// The set as a number: bit n is the square of index n.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The set that this number is; `None` if it has a bit that is no square.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Option<SquareSet> {
+        if bits >> Square::ALL.len() == 0 { Some(SquareSet(bits)) } else { None }
     }
 
     /// The squares from a1 to g9.

@@ -333,6 +333,19 @@ impl Entries {
         Entries { ply, turns_back: hits.map(|(_, bit)| bit).sum() }
     }
 
+    /// What it is made of, to be kept: the ply about to be made, and for each of the 7 moves a bit,
+    /// the latest move's the lowest.
+    #[must_use]
+    pub const fn parts(self) -> (u32, u8) {
+        (self.ply, self.turns_back)
+    }
+
+    /// The entries of these [`parts`](Entries::parts); `None` if there are more than 7 moves or fewer than 3 entries.
+    #[must_use]
+    pub const fn from_parts(ply: u32, turns_back: u8) -> Option<Entries> {
+        if turns_back < 0x80 && turns_back.count_ones() >= 3 { Some(Entries { ply, turns_back }) } else { None }
+    }
+
     /// How many there are, 3–7.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "there are never none")]

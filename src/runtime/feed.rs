@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 use super::slot::{Slot, View};
-use crate::game::{Command, Game, Record, Span, Status, Time};
+use crate::game::{Command, Cursor, Game, Record, Span, Status, Time};
 use crate::rules::Side;
 
 /// How many streams of one seat may be open; one more ends the oldest.
@@ -68,7 +68,7 @@ pub enum Cut {
 pub struct Watch {
     slot: Arc<Slot>,
     /// The game as of the cursor; `None` before the first event.
-    seen: Option<Game>,
+    seen: Option<(Game, Cursor)>,
     snapshot_due: bool,
     finished: bool,
     heartbeat: Span,
@@ -108,10 +108,7 @@ impl Watch {
         }
         let seen = match options.after_sequence {
             None | Some(0) => None,
-            Some(after) => {
-                let seen = usize::try_from(after).ok().and_then(|after| inner.records.get(..after));
-                Game::fold(seen.ok_or(WatchFault::BeyondHead { head })?)
-            }
+            Some(after) => Some(inner.journal.fold_to(after).ok_or(WatchFault::BeyondHead { head })?),
         };
         let mut replaces = false;
         let seat = match options.seat {
@@ -144,6 +141,7 @@ impl Watch {
             // One step with the stream's place: comings and goings are judged in the order they happened.
             slot.enter_silently(inner, Command::Arrive(side));
         }
+        slot.house().gauges.watches.up();
         Ok(Self {
             slot: Arc::clone(slot),
             seen,
@@ -160,7 +158,7 @@ impl Watch {
     /// The last sequence told.
     #[must_use]
     pub fn sequence(&self) -> u64 {
-        self.seen.as_ref().map_or(0, Game::sequence)
+        self.seen.as_ref().map_or(0, |(game, _)| game.sequence())
     }
 
     /// What comes next: `None` once all is told, to the outcome.
@@ -173,7 +171,7 @@ impl Watch {
                 self.last_told = self.slot.house().clock.now();
                 return Some(Ok(told));
             }
-            if self.seen.as_ref().is_some_and(|game| game.status() == Status::Ended) {
+            if self.seen.as_ref().is_some_and(|(game, _)| game.status() == Status::Ended) {
                 return None;
             }
             if let Some(cut) = self.cut() {
@@ -200,16 +198,23 @@ impl Watch {
         let inner = self.slot.lock();
         if std::mem::take(&mut self.snapshot_due) {
             let view = inner.view(self.slot.house().clock.now())?;
-            self.seen = Some(view.game.clone());
+            self.seen = Some((view.game.clone(), inner.journal.end()));
             return Some(Told::Snapshot(Box::new(view)));
         }
-        let record = usize::try_from(self.sequence()).ok().and_then(|next| inner.records.get(next))?.clone();
+        let mut cursor = self.seen.as_ref().map_or_else(Cursor::default, |(_, cursor)| *cursor);
+        let record = inner.journal.read(&mut cursor)?;
+        let behind = inner.journal.head() - record.sequence;
+        self.slot.house().gauges.told(usize::try_from(behind).unwrap_or(usize::MAX));
         drop(inner);
-        match &mut self.seen {
-            Some(game) => game.apply(&record),
-            None => self.seen = Game::from_creation(&record),
-        }
-        Some(Told::Event(Box::new((record, self.seen.clone()?))))
+        let game = match self.seen.take() {
+            Some((mut game, _)) => {
+                game.apply(&record);
+                game
+            }
+            None => Game::from_creation(&record)?,
+        };
+        self.seen = Some((game.clone(), cursor));
+        Some(Told::Event(Box::new((record, game))))
     }
 
     fn sign_of_life(&self) -> Option<Told> {
@@ -228,6 +233,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        self.slot.house().gauges.watches.down();
         let mut inner = self.slot.lock();
         let mut departed = None;
         match &self.seat {

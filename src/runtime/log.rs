@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::ids::GameId;
 use super::time::Clock;
-use crate::game::{Event, Record, Time};
+use crate::game::{Event, Journal, Record, Time};
 
 /// An answer that takes time.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -49,6 +49,15 @@ impl fmt::Debug for Append {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault;
 
+/// What a log holds of earlier runs of the server.
+#[derive(Debug)]
+pub struct Past {
+    /// The games that are not forgotten, open and finished, each with all its records.
+    pub games: Vec<(GameId, Journal)>,
+    /// The last sign of life of the earlier run, never before the last record: from here on, no clock ran.
+    pub down_since: Time,
+}
+
 /// Where events are written.
 pub trait Log: Send + Sync + 'static {
     /// Writes an event as the game's `sequence`, if that is the next. Called under the game's lock:
@@ -58,6 +67,16 @@ pub trait Log: Send + Sync + 'static {
     /// Reads back what is written of a game after `sequence`, in order and without gaps. Asked only after
     /// [`Appended::Conflict`] and [`Appended::Unknown`], and again until it can be read.
     fn tail(&self, game: GameId, sequence: u64) -> Later<Result<Vec<Record>, LogFault>>;
+
+    /// What it holds of earlier runs, if it outlasts them. Asked once, before anything else.
+    fn past(&self) -> Option<Past> {
+        None
+    }
+
+    /// Whether what is written outlasts this run of the server.
+    fn outlasts(&self) -> bool {
+        false
+    }
 }
 
 /// The log of a server that keeps its games in memory: an event is written as soon as it is dated.

@@ -4,7 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub mod feed;
+pub mod gauges;
 pub mod ids;
+pub mod load;
 pub mod log;
 pub mod registry;
 pub mod slot;
@@ -13,8 +15,10 @@ mod timers;
 pub mod token;
 
 pub use feed::{Cut, Told, Watch};
+pub use gauges::Gauges;
 pub use ids::{GameId, Ids, RandomIds};
-pub use log::{Append, Appended, Log, LogFault, MemoryLog};
+pub use load::Load;
+pub use log::{Append, Appended, Log, LogFault, MemoryLog, Past};
 pub use registry::{Filter, Limits, Registry};
 pub use slot::{Answer, Fault, Slot, View};
 pub use time::{Clock, ManualClock, SystemClock};

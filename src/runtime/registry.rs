@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use tokio::sync::watch;
 
+use super::gauges::Gauges;
 use super::ids::{GameId, Ids};
+use super::load::Load;
 use super::locked;
-use super::log::Log;
+use super::log::{Log, Past};
 use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
 use super::timers::Timers;
@@ -29,6 +31,8 @@ pub struct Limits {
     pub keep_finished_for: Span,
     /// How many finished games are kept.
     pub keep_finished: usize,
+    /// How many calls may be under way before those that can wait are refused.
+    pub calls: usize,
 }
 
 /// What every game of the server shares.
@@ -38,6 +42,8 @@ pub struct House {
     pub(super) timers: Timers,
     pub(super) limits: Limits,
     pub(super) stop: watch::Sender<bool>,
+    pub(super) gauges: Arc<Gauges>,
+    pub(super) load: Arc<Load>,
     open: AtomicUsize,
     finished: Mutex<VecDeque<(Time, GameId)>>,
     /// Places whose game could not be created.
@@ -124,6 +130,8 @@ impl Registry {
             timers: Timers::default(),
             limits,
             stop: watch::Sender::new(false),
+            gauges: Arc::default(),
+            load: Arc::new(Load::new(limits.calls)),
             open: AtomicUsize::new(0),
             finished: Mutex::default(),
             abandoned: Mutex::default(),
@@ -132,12 +140,50 @@ impl Registry {
         Self { house: Arc::new(house), ids, games, creations, started_at }
     }
 
+    /// What is counted of the games.
+    #[must_use]
+    pub fn gauges(&self) -> &Arc<Gauges> {
+        &self.house.gauges
+    }
+
+    /// The calls under way.
+    #[must_use]
+    pub fn load(&self) -> &Arc<Load> {
+        &self.house.load
+    }
+
     fn games(&self) -> RwLockReadGuard<'_, Games> {
         self.games.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn games_mut(&self) -> RwLockWriteGuard<'_, Games> {
         self.games.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the games of an earlier run. The time since is charged to nobody: each open game gets an
+    /// event that says so, before any call to it is judged.
+    pub fn restore(&self, past: Past) {
+        let mut finished = Vec::new();
+        let mut open = Vec::new();
+        for (id, journal) in past.games {
+            let Some(slot) = Slot::restored(id, journal, Arc::clone(&self.house)).map(Arc::new) else { continue };
+            if let Some(request) = slot.created_by() {
+                locked(&self.creations).insert(request, Arc::clone(&slot));
+            }
+            let (status, ended_at) = slot.lock().game.as_ref().map(|game| (game.status(), game.ended_at())).unzip();
+            self.house.gauges.moved_on(None, status);
+            match ended_at.flatten() {
+                Some(at) => finished.push((at, id)),
+                None => open.push(Arc::clone(&slot)),
+            }
+            self.games_mut().insert(id, slot);
+        }
+        finished.sort_unstable();
+        *locked(&self.house.finished) = finished.into();
+        self.house.open.store(open.len(), Ordering::Release);
+        for slot in open {
+            slot.resume(past.down_since);
+        }
     }
 
     /// Creates a game, or finds the one that the same request made before.
@@ -223,7 +269,10 @@ impl Registry {
     /// Whether a game of this id, if there ever was one, was of an earlier run of the server and is lost.
     #[must_use]
     pub fn is_lost(&self, id: GameId) -> bool {
-        id.is_v7() && id.created_at() + Span::from_millis(1) <= self.started_at && self.find(id).is_none()
+        !self.outlasts()
+            && id.is_v7()
+            && id.created_at() + Span::from_millis(1) <= self.started_at
+            && self.find(id).is_none()
     }
 
     /// Up to `most` games after `after` that the filter admits, oldest first, with the time settled.
@@ -245,6 +294,12 @@ impl Registry {
             .iter()
             .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
         open.map(|(id, _)| *id).collect()
+    }
+
+    /// Whether its games outlast this run of the server.
+    #[must_use]
+    pub fn outlasts(&self) -> bool {
+        self.house.log.outlasts()
     }
 
     /// Ends all streams and takes no more games. Moves are judged as before.
@@ -275,6 +330,7 @@ impl Registry {
     fn sweep(&self, now: Time) {
         while let Some(id) = self.house.pop_forgotten(now) {
             let forgotten = self.games_mut().remove(&id);
+            self.house.gauges.moved_on(Some(Status::Ended), None);
             if let Some(request) = forgotten.and_then(|slot| slot.created_by()) {
                 locked(&self.creations).remove(&request);
             }

@@ -18,12 +18,13 @@ use tracing::{debug, info};
 
 use super::feed::StreamFlag;
 use super::ids::GameId;
+use super::load::Load;
 use super::locked;
 use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
 use crate::game::{
-    Caller, ClockStart, Command, Event, Game, Kind, Moved, Record, Refusal, Request, Settings, Span, Status, Time,
-    create, decide,
+    Caller, ClockStart, Command, Event, Game, Journal, Kind, Moved, Record, Refusal, Request, Settings, Span, Status,
+    Time, create, decide, resume,
 };
 use crate::rules::Side;
 
@@ -48,7 +49,7 @@ pub(super) struct Inner {
     /// `None` until the creation is written.
     pub(super) game: Option<Game>,
     /// The log of the game, as far as it is believed.
-    pub(super) records: Vec<Record>,
+    pub(super) journal: Journal,
     queue: VecDeque<Entry>,
     /// Whether a task waits for the log on behalf of the head; whoever finds `true` only enters.
     writing: bool,
@@ -64,6 +65,8 @@ pub(super) struct Inner {
     scheduled: Option<Time>,
     /// After a failure: when to look again, whatever is due until then.
     retry_at: Option<Time>,
+    /// The server was down since then, and that has not been written into the game yet.
+    down_since: Option<Time>,
     /// The ply of each seat's latest submitted move: its first of a ply is never shed.
     moved_at: [Option<u32>; 2],
 }
@@ -132,6 +135,11 @@ pub enum Fault {
     },
     /// Too many calls of the seat wait already.
     TooManyWaiting,
+    /// Too many calls are under way, and this one can wait.
+    Busy {
+        /// How many may be.
+        limit: usize,
+    },
     /// The server is stopping.
     Stopping,
     /// The log could not be written; nothing was changed.
@@ -174,7 +182,7 @@ impl Slot {
     pub(super) fn new(id: GameId, created_by: Option<u128>, house: Arc<House>) -> Self {
         let inner = Inner {
             game: None,
-            records: Vec::new(),
+            journal: Journal::default(),
             queue: VecDeque::new(),
             writing: false,
             fence: None,
@@ -183,9 +191,34 @@ impl Slot {
             spectators: 0,
             scheduled: None,
             retry_at: None,
+            down_since: None,
             moved_at: [None; 2],
         };
         Self { id, created_by, house, inner: Mutex::new(inner) }
+    }
+
+    /// The place of a game that an earlier run of the server wrote; `None` if its journal is of no game.
+    pub(super) fn restored(id: GameId, journal: Journal, house: Arc<House>) -> Option<Self> {
+        let (game, _) = journal.fold_to(journal.head())?;
+        let created_by = journal.records().next()?.event.request.map(|request| request.id);
+        let slot = Self::new(id, created_by, house);
+        {
+            let mut inner = slot.lock();
+            inner.game = Some(game);
+            inner.journal = journal;
+        }
+        Some(slot)
+    }
+
+    /// Notes in an open game that the server was down: the first entry of its queue, before any call.
+    pub(super) fn resume(self: &Arc<Self>, down_since: Time) {
+        let mut inner = self.lock();
+        inner.down_since = Some(down_since);
+        if let Some(game) = &mut inner.game {
+            // Who was there until then is not known, and counts as having been.
+            Side::ALL.into_iter().for_each(|side| game.depart(side, down_since));
+        }
+        self.enter_silently(inner, Command::Tick);
     }
 
     /// The game's id.
@@ -235,10 +268,10 @@ impl Slot {
             let mut inner = self.lock();
             if let Some(twin) = inner.waiting_twin(request) {
                 twin.repeats.push(reply);
-            } else if inner.has_room(&command) {
-                self.enter(inner, seat, Ask::Command(command), request, Some(reply));
+                self.house.gauges.replays.bump();
             } else {
-                return Err(Fault::TooManyWaiting);
+                inner.make_room(&command, &self.house.load)?;
+                self.enter(inner, seat, Ask::Command(command), request, Some(reply));
             }
         }
         Waiting(answer).reply().await
@@ -333,19 +366,39 @@ impl Slot {
 
     /// Does what comes next for the head of the queue.
     fn step(self: &Arc<Self>, inner: &mut Inner) {
-        match inner.judge_head() {
+        let next = inner.judge_head();
+        let now = self.house.clock.now();
+        self.count(inner, &next, now);
+        match next {
             Next::Answer(reply) => inner.answer(*reply),
             Next::ReadTail => self.read_tail(inner),
             Next::Append { event, own } => {
                 let sequence = inner.sequence() + 1;
                 match self.house.log.append(self.id, sequence, &event) {
-                    Append::Done(appended) => self.appended(inner, appended, sequence, event, own),
+                    Append::Done(appended) => {
+                        self.house.gauges.appended(now, appended);
+                        self.appended(inner, appended, sequence, event, own);
+                    }
                     Append::Pending(appended) => self.go_on_later(inner, appended, move |slot, inner, appended| {
                         // A log that dies of the append may have written it.
-                        slot.appended(inner, appended.unwrap_or(Appended::Unknown), sequence, event, own);
+                        let appended = appended.unwrap_or(Appended::Unknown);
+                        slot.house.gauges.appended(now, appended);
+                        slot.appended(inner, appended, sequence, event, own);
                     }),
                 }
             }
+        }
+    }
+
+    /// Counts that the head's turn has come. What has to happen before it is not its turn.
+    fn count(&self, inner: &Inner, next: &Next, now: Time) {
+        match next {
+            Next::Append { own: false, .. } | Next::ReadTail => return,
+            Next::Append { own: true, .. } => {}
+            Next::Answer(reply) => self.house.gauges.answered(reply),
+        }
+        if let Some(head) = inner.queue.front() {
+            self.house.gauges.judged(now.since(head.arrival));
         }
     }
 
@@ -420,12 +473,19 @@ impl Slot {
 
     /// Believes a written record, and tells: the reply if the head of the queue caused it, the feed.
     fn believe(&self, inner: &mut Inner, record: Record, own: bool) {
+        let before = inner.game.as_ref().map(Game::status);
         match &mut inner.game {
             Some(game) => game.apply(&record),
             None => inner.game = Game::from_creation(&record),
         }
+        if matches!(record.event.kind, Kind::Resumed { .. }) {
+            inner.down_since = None;
+        }
+        if let Some(game) = &inner.game {
+            self.house.gauges.believed(&record, before, game.status());
+        }
         let sequence = record.sequence;
-        inner.records.push(record.clone());
+        inner.journal.push(&record);
         debug!(game = %self.id, sequence, "event");
         if let Some(ending) = &record.event.ending {
             info!(game = %self.id, outcome = %ending.outcome, "game over");
@@ -478,7 +538,7 @@ impl Inner {
             return Some(Command::Show(side));
         }
         let due = self.game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
-        due.then_some(Command::Tick)
+        (due || self.down_since.is_some()).then_some(Command::Tick)
     }
 
     fn is_abandoned(&self) -> bool {
@@ -493,23 +553,27 @@ impl Inner {
         Some(twin)
     }
 
-    /// Whether one more entry of this seat may wait: up to the limit, and always its first move of a ply.
-    fn has_room(&mut self, command: &Command) -> bool {
+    /// Whether one more entry of this seat may wait: up to the limit, and always its first move of a ply. Its
+    /// further moves are shed while the server is busy; other calls have been, before they came here.
+    fn make_room(&mut self, command: &Command, load: &Load) -> Result<(), Fault> {
         let Some(caller) = caller_of(command) else {
             self.forget_gone_looks();
-            return true;
+            return Ok(());
         };
         if let Command::Move { side, .. } = command {
             let ply = self.game.as_ref().map(|game| game.line().ply());
             if std::mem::replace(&mut self.moved_at[side.index()], ply) != ply {
-                return true;
+                return Ok(());
+            }
+            if load.is_too_much() {
+                return Err(Fault::Busy { limit: load.most() });
             }
         }
         let waiting = self.queue.iter().filter(|entry| match &entry.ask {
             Ask::Command(command) => caller_of(command) == Some(caller),
             Ask::Create(_) => false,
         });
-        waiting.count() < WAITING_LIMIT
+        if waiting.count() < WAITING_LIMIT { Ok(()) } else { Err(Fault::TooManyWaiting) }
     }
 
     /// A look whose caller has gone need not be settled. The head may be under way, and stays.
@@ -552,7 +616,7 @@ impl Inner {
             };
         };
         if let Some(request) = entry.request
-            && let Some(reply) = repeat(&self.records, request)
+            && let Some(reply) = repeat(&self.journal, request)
         {
             return Next::Answer(Box::new(reply));
         }
@@ -560,7 +624,7 @@ impl Inner {
             Ask::Create(_) => return Next::Answer(Box::new(Err(Fault::RequestIdReused))),
             Ask::Command(command) => command,
         };
-        if let Some(event) = due_first(game, entry) {
+        if let Some(event) = due_first(game, entry, self.down_since) {
             return Next::Append { event, own: false };
         }
         let (arrival, request, command) = (entry.arrival, entry.request, command.clone());
@@ -598,18 +662,19 @@ impl Inner {
 
     pub(super) fn view(&self, now: Time) -> Option<View> {
         let game = self.game.clone()?;
-        let moves = self.records.iter().filter_map(|record| {
-            let Kind::Moved(moved) = record.event.kind else { return None };
-            Some(moved)
-        });
-        Some(View { moves: moves.collect(), game, now })
+        Some(View { moves: self.journal.moves(), game, now })
     }
 }
 
 /// What has to happen before the entry's own command, each an event of its own: what is due by its
 /// arrival; the return of a seat that is back, if that could not be written; the seat that it shows.
-fn due_first(game: &Game, entry: &Entry) -> Option<Event> {
-    let happens = |command: Command| decide(game, &command, None, entry.arrival).ok();
+fn due_first(game: &Game, entry: &Entry, down_since: Option<Time>) -> Option<Event> {
+    let happens_by = |command: Command, time: Time| decide(game, &command, None, time).ok();
+    if let Some(down_since) = down_since.filter(|_| game.status() != Status::Ended) {
+        // What fell due while the server lived has happened; after that nobody's time ran.
+        return happens_by(Command::Tick, down_since).or_else(|| Some(resume(down_since, entry.arrival)));
+    }
+    let happens = |command: Command| happens_by(command, entry.arrival);
     let back = Side::ALL.into_iter().filter(|side| game.is_present(*side) && game.is_away(*side));
     happens(Command::Tick)
         .or_else(|| back.map(Command::Arrive).find_map(happens))
@@ -632,17 +697,17 @@ fn caller_of(command: &Command) -> Option<Caller> {
 }
 
 /// The answer to a request that has changed the game before, rebuilt from the event it caused.
-fn repeat(records: &[Record], request: Request) -> Option<Reply> {
-    let same_id = |record: &Record| {
-        record.event.request.is_some_and(|known| (known.caller, known.id) == (request.caller, request.id))
-    };
-    let index = records.iter().rposition(same_id)?;
-    let record = records[index].clone();
-    if record.event.request.is_none_or(|known| known.digest != request.digest) {
+fn repeat(journal: &Journal, request: Request) -> Option<Reply> {
+    if !journal.may_hold(request.id) {
+        return None;
+    }
+    let same_id = |known: Request| (known.caller, known.id) == (request.caller, request.id);
+    let record = journal.records().filter(|record| record.event.request.is_some_and(same_id)).last()?;
+    if record.event.request != Some(request) {
         return Some(Err(Fault::RequestIdReused));
     }
-    Some(match Game::fold(&records[..=index]) {
-        Some(game) => Ok(Answer { game, record, replayed: true }),
+    Some(match journal.fold_to(record.sequence) {
+        Some((game, _)) => Ok(Answer { game, record, replayed: true }),
         None => Err(Fault::Internal),
     })
 }

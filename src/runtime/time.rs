@@ -38,6 +38,15 @@ impl SystemClock {
         Self { wall_at_start, start: Instant::now() }
     }
 
+    /// A clock that starts from the wall clock now, but not before `past`: times never go back from one run
+    /// of a server to the next.
+    #[must_use]
+    pub fn start_after(past: Time) -> Self {
+        let mut clock = Self::start();
+        clock.wall_at_start = clock.wall_at_start.max(Duration::from_micros(past.micros()));
+        clock
+    }
+
     fn micros(since_epoch: Duration) -> Time {
         Time::from_micros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
     }

@@ -10,8 +10,8 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::proto as pb;
-use crate::game::{Caller, ClockStart, Request, Settings, Span, Status, Time, TimeControl};
-use crate::rules::{JumpBlockers, Ladder, Line, Move, Position, Preset, Ruleset, Square, TigerJump};
+use crate::game::{Caller, ClockStart, Request, Settings, Span, Status, Time, TimeControl, move_digest};
+use crate::rules::{JumpBlockers, Ladder, Line, Move, Position, Preset, Ruleset, Side, Square, TigerJump};
 use crate::runtime::ids::parse_uuid;
 use crate::runtime::{Filter, GameId};
 
@@ -110,6 +110,12 @@ pub(super) fn request_id(text: &str) -> Decoded<Option<u128>> {
 /// A request as its event keeps it: `body` is the message without the id.
 pub(super) fn request(caller: Caller, method: &str, id: Option<u128>, body: &impl Message) -> Option<Request> {
     id.map(|id| Request { caller, id, digest: digest(method, &body.encode_to_vec()) })
+}
+
+/// A submitted move's request: what a move's event tells of it need not be kept beside it.
+pub(super) fn move_request(side: Side, id: Option<u128>, mv: Move, body: &pb::SubmitMoveRequest) -> Option<Request> {
+    let digest = move_digest(mv, body.expected_ply.unwrap_or_default(), body.offer_draw);
+    id.map(|id| Request { caller: Caller::Seat(side), id, digest })
 }
 
 /// The first eight bytes of a SHA-256 over a name and a body.

@@ -4,7 +4,7 @@ use prost_types::{Duration, Timestamp};
 
 use super::proto as pb;
 use crate::game::{
-    AbortedBy, ClockStart, Ending, Event, Game, Kind, Moved, Offer, OfferResult, Record, Settings, Span, Status, Time,
+    AbortedBy, ClockStart, Ending, Game, Kind, Moved, Offer, OfferResult, Record, Settings, Span, Status, Time,
     TimeControl, ruleset_hash,
 };
 use crate::rules::{
@@ -303,12 +303,13 @@ pub(super) fn event(record: &Record, game: &Game) -> pb::GameEvent {
         clock: Some(clock(game, record.written)),
         open_offer: game.offer().map(offer),
         outcome: record.event.ending.as_ref().map(ending),
-        kind: Some(kind(&record.event, game)),
+        kind: Some(kind(record, game)),
     }
 }
 
-fn kind(event: &Event, game: &Game) -> pb::game_event::Kind {
+fn kind(record: &Record, game: &Game) -> pb::game_event::Kind {
     use pb::game_event as ev;
+    let event = &record.event;
     let name = |of: Side| i32::from(side(of));
     match &event.kind {
         Kind::Created(created) => ev::Kind::Created(ev::Created { settings: Some(settings(created)) }),
@@ -346,6 +347,10 @@ fn kind(event: &Event, game: &Game) -> pb::game_event::Kind {
                 .and_then(|ending| ending.abort_reason.as_deref())
                 .unwrap_or_default()
                 .to_owned(),
+        }),
+        Kind::Resumed { down_since } => ev::Kind::Resumed(ev::Resumed {
+            down_since: Some(time(*down_since)),
+            credited: Some(span(record.written.since(*down_since))),
         }),
     }
 }

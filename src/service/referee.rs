@@ -256,7 +256,7 @@ impl pb::referee_service_server::RefereeService for Referee {
         let mv = decode::a_move("", &body.from_square, &body.to_square).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let side = found.player()?;
-        let request = decode::request(Caller::Seat(side), "SubmitMove", request_id, &body);
+        let request = decode::move_request(side, request_id, mv, &body);
         let command = Command::Move { side, mv, expected_ply: body.expected_ply, offer_draw: body.offer_draw };
         let reply = found.slot.ask(Some(side), command, request).await;
         verdict(id, side, reply).map(Response::new)
@@ -405,7 +405,8 @@ fn verdict(id: GameId, side: Side, reply: Reply) -> Result<pb::SubmitMoveRespons
                 | Kind::SeatAway(_)
                 | Kind::SeatReturned(_)
                 | Kind::AwayExpired(_)
-                | Kind::Aborted(_) => return Err(status::internal()),
+                | Kind::Aborted(_)
+                | Kind::Resumed { .. } => return Err(status::internal()),
             };
             (verdict, *replayed)
         }

@@ -149,6 +149,7 @@ pub(super) fn fault(id: GameId, fault: &Fault) -> Status {
             let message = format!("the server has its {limit} open games; try again later");
             Draft::new(Code::ResourceExhausted, ErrorReason::TooManyGames, message).with("limit", limit).build()
         }
+        Fault::Busy { limit } => busy(*limit),
         Fault::TooManyWaiting => {
             let message = format!("{WAITING_LIMIT} calls of this seat wait to be judged already");
             Draft::new(Code::ResourceExhausted, ErrorReason::TooManyWaiting, message)
@@ -166,6 +167,12 @@ pub(super) fn fault(id: GameId, fault: &Fault) -> Status {
         }
         Fault::Internal => internal(),
     }
+}
+
+/// More calls are under way than the server takes upon itself.
+pub(super) fn busy(limit: usize) -> Status {
+    let message = format!("the server has more than {limit} calls under way; try again later");
+    Draft::new(Code::ResourceExhausted, ErrorReason::ServerBusy, message).with("limit", limit).build()
 }
 
 fn stopping() -> Status {

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jungle_referee::app::Ports;
-use jungle_referee::game::{Event, Kind, Record, Span};
+use jungle_referee::game::{Event, Journal, Kind, Record, Span, Time};
 use jungle_referee::runtime::log::Later;
-use jungle_referee::runtime::{Append, Appended, Clock, GameId, Log, LogFault, RandomIds};
+use jungle_referee::runtime::{Append, Appended, Clock, GameId, Log, LogFault, Past, RandomIds};
 use tokio::sync::watch;
 
 /// What becomes of an append.
@@ -64,6 +64,7 @@ struct Inner {
     fates: VecDeque<Fate>,
     pace: Pace,
     tail_fails: bool,
+    down_since: Option<Time>,
     asked: u64,
     held: u64,
     tails: u64,
@@ -83,6 +84,7 @@ impl LogDouble {
             fates: VecDeque::new(),
             pace: Pace::AtOnce,
             tail_fails: false,
+            down_since: None,
             asked: 0,
             held: 0,
             tails: 0,
@@ -134,6 +136,11 @@ impl LogDouble {
     /// Whether the tail can be read.
     pub(crate) fn tail_fails(&self, fails: bool) {
         self.lock().tail_fails = fails;
+    }
+
+    /// The server has gone down, its last sign of life at `since`: the next one on this log takes over.
+    pub(crate) fn go_down(&self, since: Time) {
+        self.lock().down_since = Some(since);
     }
 
     /// Writes an event as somebody else would.
@@ -228,6 +235,21 @@ impl Log for LogDouble {
         let records = self.records(game).into_iter().skip(after).collect();
         Box::pin(std::future::ready(if fails { Err(LogFault) } else { Ok(records) }))
     }
+
+    fn past(&self) -> Option<Past> {
+        let inner = self.lock();
+        let down_since = inner.down_since?;
+        let games = inner.records.iter().map(|(id, records)| {
+            let mut journal = Journal::default();
+            records.iter().for_each(|record| journal.push(record));
+            (*id, journal)
+        });
+        Some(Past { games: games.collect(), down_since })
+    }
+
+    fn outlasts(&self) -> bool {
+        self.lock().down_since.is_some()
+    }
 }
 
 /// What kind of event it is, in a word.
@@ -248,5 +270,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Kind::SeatReturned(_) => "returned",
         Kind::AwayExpired(_) => "away expired",
         Kind::Aborted(_) => "aborted",
+        Kind::Resumed { .. } => "resumed",
     }
 }

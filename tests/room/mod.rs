@@ -53,6 +53,7 @@ impl Room {
             watchers_a_game: 1_000,
             keep_finished_for: Span::from_days(1),
             keep_finished: 1_000_000,
+            calls: 1_000_000,
         };
         let ids = Arc::new(RandomIds::default());
         let registry = Arc::new(Registry::new(Arc::clone(&clock) as _, ids, Arc::new(log.clone()), limits));
