@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use jungle_referee::game::{Command, Kind, Record, Span, Time, TimeControl};
 use jungle_referee::rules::Side;
 use jungle_referee::runtime::feed::WatchOptions;
-use jungle_referee::runtime::{Clock as _, Fault, Slot, SystemClock, Told, Watch};
+use jungle_referee::runtime::{Clock, Fault, Slot, Told, Watch};
 
 use crate::cpu::{LOAD_CORE, Led, SERVER_CORE, now};
 use crate::fill::{Games, game_id, usual_game};
@@ -136,7 +136,7 @@ pub(crate) async fn close_calls(games: &Games, first: u64, count: u64) -> String
 }
 
 /// Makes a move some millis before the deadline or after it.
-async fn close_call(slot: Arc<Slot>, clock: Arc<SystemClock>, game: u64) -> Close {
+async fn close_call(slot: Arc<Slot>, clock: Arc<dyn Clock>, game: u64) -> Close {
     let deadline = slot.view(None).await.expect("a game").game.deadline().expect("a clock that runs");
     // From 6 ms ahead to 2 ms too late, as the number of the game has it.
     let aim = Time::from_micros(deadline.micros() - 6_000 + game * 7_919 % 8_000);

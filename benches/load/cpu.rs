@@ -65,9 +65,9 @@ impl Led {
         let answers = BufReader::new(child.stdout.take().expect("piped"));
         let log = BufReader::new(child.stderr.take().expect("piped"));
         std::thread::spawn(move || {
-            log.lines().map_while(Result::ok).filter(|line| !usual(line)).for_each(|line| {
+            for line in log.lines().map_while(Result::ok).filter(|line| !usual(line)) {
                 eprintln!("{line}");
-            })
+            }
         });
         let mut led = Self { child, tell, answers, address: String::new() };
         led.address = led.answer();

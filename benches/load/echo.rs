@@ -45,12 +45,12 @@ pub(crate) struct Canned {
 }
 
 impl Canned {
-    /// The message of this size in all.
+    /// The message of this size in all, or of a byte less where its length will have it so.
     fn of(size: usize) -> Self {
         let payload = match size {
-            0 | 1 => 0,
-            ..130 => size - 2,
-            ..16_387 => size - 3,
+            0..2 => 0,
+            2..130 => size - 2,
+            130..16_387 => size - 3,
             _ => size - 4,
         };
         Self { first: Bytes::from_static(&ZEROS[..payload]) }

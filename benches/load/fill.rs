@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
+use futures_util::future::join_all;
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, ServeArgs};
 use jungle_referee::game::{Caller, Command, Request, Settings, Span, Time, TimeControl};
-use jungle_referee::runtime::{GameId, Ids, Registry, Seat, Slot, SystemClock, TokenKey};
+use jungle_referee::runtime::{Clock, GameId, Ids, Registry, Seat, Slot, TokenKey};
 use jungle_referee::telemetry;
 
 use crate::clocks;
@@ -17,6 +18,9 @@ use crate::lines::{Lines, mover};
 
 #[path = "../../tests/game/usual.rs"]
 mod usual;
+
+/// In how many games something happens at once.
+const AT_ONCE: usize = 256;
 
 /// The key that both processes know, so that the load can make tokens.
 const TOKEN_KEY: &str = "a-key-for-measuring-only";
@@ -76,8 +80,8 @@ impl Ids for Counted {
 pub(crate) async fn serve(flags: &[String]) {
     let config = config(flags);
     telemetry::start(&config);
-    let clock = Arc::new(SystemClock::start());
-    let ports = Ports { ids: Arc::new(Counted::default()), ..Ports::with_clock(Arc::clone(&clock) as _) };
+    let ports = Ports { ids: Arc::new(Counted::default()), ..ports(&config) };
+    let clock = Arc::clone(&ports.clock);
     let app = App::build(config, ports).await.expect("a free port");
     let games = Games { registry: Arc::clone(app.registry()), clock, lines: Lines::new() };
     let address = app.local_addr().to_string();
@@ -100,6 +104,11 @@ pub(crate) async fn serve(flags: &[String]) {
     .await;
 }
 
+/// Where the games are kept.
+fn ports(_: &Config) -> Ports {
+    Ports::in_memory()
+}
+
 fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }
@@ -107,20 +116,29 @@ fn number(text: &str) -> u64 {
 /// The games of the child.
 pub(crate) struct Games {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) clock: Arc<SystemClock>,
+    pub(crate) clock: Arc<dyn Clock>,
     lines: Lines,
 }
 
 impl Games {
     /// Makes `count` games of `plies` plies each; their numbers begin at `first`.
     async fn fill(&self, first: u64, count: u64, plies: u64) {
-        let plies = usize::try_from(plies).expect("few");
-        for game in first..first + count {
+        self.in_each(first, count, async |game| {
             let slot = self.create(game, usual_game(game)).await;
-            for ply in 0..plies {
+            for ply in 0..usize::try_from(plies).expect("few") {
                 self.make_move(&slot, game, ply).await;
             }
-            breathe(game).await;
+        })
+        .await;
+    }
+
+    /// Does something in each game, in many at once: a log on disk has then much to write together.
+    async fn in_each(&self, first: u64, count: u64, what: impl AsyncFn(u64)) {
+        let last = first + count;
+        for batch in (first..last).step_by(AT_ONCE) {
+            join_all((batch..last).take(AT_ONCE).map(|game| what(game))).await;
+            // The rest of the server has its turn.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -144,28 +162,21 @@ impl Games {
 
     /// Makes the move of this ply in each game.
     async fn play(&self, first: u64, count: u64, ply: u64) {
-        for game in first..first + count {
+        self.in_each(first, count, async |game| {
             let slot = self.registry.find(game_id(game)).expect("an open game");
             self.make_move(&slot, game, usize::try_from(ply).expect("few")).await;
-            breathe(game).await;
-        }
+        })
+        .await;
     }
 
-    /// Ends each game: the side to move leaves.
+    /// Ends each game: a side leaves.
     async fn end(&self, first: u64, count: u64) {
-        for game in first..first + count {
+        self.in_each(first, count, async |game| {
             let slot = self.registry.find(game_id(game)).expect("an open game");
             let request = Request { caller: Caller::Seat(mover(0)), id: request_id(game, usize::MAX), digest: game };
             slot.ask(None, Command::Leave(mover(0)), Some(request)).await.expect("the end");
-            breathe(game).await;
-        }
-    }
-}
-
-/// Lets the rest of the server have its turn, now and then.
-async fn breathe(game: u64) {
-    if game.is_multiple_of(64) {
-        tokio::task::yield_now().await;
+        })
+        .await;
     }
 }
 

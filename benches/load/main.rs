@@ -35,6 +35,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
+    #[command(flatten)]
+    Measure(Measure),
+    /// A server of this harness.
+    #[command(hide = true)]
+    ServeEcho(Flags),
+    /// A server of this harness.
+    #[command(hide = true)]
+    ServeReferee(Flags),
+    /// Keeps a core busy.
+    #[command(hide = true)]
+    Burn,
+}
+
+#[derive(Subcommand)]
+enum Measure {
     /// Unary calls beside the echo.
     Calls(CallsArgs),
     /// Streams beside bare streams.
@@ -49,15 +64,6 @@ enum What {
     Watchers,
     /// Whether memory comes back.
     Plateau(Counts),
-    /// Keeps a core busy.
-    #[command(hide = true)]
-    Burn,
-    /// A server of this harness.
-    #[command(hide = true)]
-    ServeEcho(Flags),
-    /// A server of this harness.
-    #[command(hide = true)]
-    ServeReferee(Flags),
 }
 
 #[derive(Args)]
@@ -107,8 +113,8 @@ fn main() -> ExitCode {
         What::ServeEcho(flags) => on_server_runtime(echo::serve(&flags.flags)),
         What::ServeReferee(flags) => on_server_runtime(fill::serve(&flags.flags)),
         What::Burn => cpu::burn(),
-        _ if std::env::var_os(PINNED).is_none() => return pinned(),
-        what => {
+        What::Measure(_) if std::env::var_os(PINNED).is_none() => return pinned(),
+        What::Measure(what) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(measure(what));
         }
@@ -116,21 +122,20 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn measure(what: What) {
+async fn measure(what: Measure) {
     match what {
-        What::Calls(args) => calls(&args).await,
-        What::Fanout(args) => fanout(&args).await,
-        What::Clocks(args) => {
+        Measure::Calls(args) => calls(&args).await,
+        Measure::Fanout(args) => fanout(&args).await,
+        Measure::Clocks(args) => {
             println!("{}", clocks::HEAD);
             for count in args.counts {
                 clocks::run_out(count).await;
             }
         }
-        What::CloseCalls(args) => args.counts.into_iter().for_each(clocks::close_calls_under_load),
-        What::Memory(args) => args.counts.into_iter().for_each(memory::games),
-        What::Watchers => memory::watchers(&Rc::new(Lines::new())).await,
-        What::Plateau(args) => args.counts.into_iter().for_each(memory::plateau),
-        What::ServeEcho(_) | What::ServeReferee(_) | What::Burn => unreachable!("these measure nothing"),
+        Measure::CloseCalls(args) => args.counts.into_iter().for_each(clocks::close_calls_under_load),
+        Measure::Memory(args) => args.counts.into_iter().for_each(memory::games),
+        Measure::Watchers => memory::watchers(&Rc::new(Lines::new())).await,
+        Measure::Plateau(args) => args.counts.into_iter().for_each(memory::plateau),
     }
 }
 
