@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use clap::{Args, Parser};
 use jungle_referee::service::proto as pb;
 use prost::Message as _;
 
-use crate::cpu::Led;
+use crate::cpu::{Led, SERVER_CORE};
 use crate::drive::{self, Connection, Run, Script};
 use crate::echo;
 use crate::fill::{Tokens, game_id, request_id};
 use crate::lines::{Lines, PLIES, Ply};
-use crate::table::{Sample, percentile};
+use crate::table::{self, Sample, percentile};
 
 /// The ply at which the games stand that are read.
 pub(crate) const READ_AT: usize = 30;
@@ -64,6 +65,79 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
     /// How many calls a measurement takes.
     pub(crate) calls: usize,
+}
+
+/// What is measured of the calls.
+#[derive(Args)]
+pub(crate) struct CallsArgs {
+    /// Which calls; reads come first, for they leave the games as they are.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "get-game,legal-moves,refused,accepted")]
+    kinds: Vec<Kind>,
+    /// How often each server is measured, in turn with the others.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// How many calls a measurement takes.
+    #[arg(long, default_value_t = 60_000)]
+    calls: usize,
+    /// With how many open games, a server each.
+    #[arg(long, value_delimiter = ',', default_value = "1000")]
+    games: Vec<usize>,
+    /// How many calls in flight.
+    #[arg(long, value_delimiter = ',', default_value = "64")]
+    in_flight: Vec<usize>,
+    /// On how many connections.
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    connections: Vec<usize>,
+}
+
+impl CallsArgs {
+    /// What is measured unless something else is asked for.
+    pub(crate) fn usual() -> Self {
+        #[derive(Parser)]
+        struct Usual {
+            #[command(flatten)]
+            args: CallsArgs,
+        }
+        Usual::parse_from(["calls"]).args
+    }
+}
+
+/// Measures each kind of call at each load, and prints the table.
+pub(crate) async fn all(args: &CallsArgs) {
+    let lines = Rc::new(Lines::new());
+    let mut echo = Contestant::echo(SERVER_CORE, &lines);
+    let mut referees: Vec<Contestant> = args
+        .games
+        .iter()
+        .map(|games| Contestant::referee(&format!("{games} games"), SERVER_CORE, &[], *games, &lines))
+        .collect();
+    println!("{}", table::CALLS);
+    for kind in args.kinds.iter().copied() {
+        for connections in args.connections.iter().copied() {
+            for in_flight in args.in_flight.iter().copied().filter(|in_flight| *in_flight >= connections) {
+                let load = Load { kind, in_flight, connections, calls: args.calls };
+                compare(load, args.rounds, &mut echo, &mut referees).await;
+            }
+        }
+    }
+}
+
+/// Measures the echo and the referees in turn, and prints their rows.
+async fn compare(load: Load, rounds: usize, echo: &mut Contestant, referees: &mut [Contestant]) {
+    let mut samples = vec![Vec::new(); referees.len()];
+    let mut echoes = Vec::new();
+    for _ in 0..rounds {
+        for (referee, samples) in referees.iter_mut().zip(&mut samples) {
+            samples.push(referee.measure(load, 0).await);
+        }
+        let size = samples[0].last().map_or(0, |sample| sample.size);
+        echoes.push(echo.measure(load, size).await);
+    }
+    let head = |name: &str| format!("{} | {name} | {} | {}", load.kind.name(), load.in_flight, load.connections);
+    println!("{}", table::row(&head(&echo.name), &echoes, &echoes, &samples[0]));
+    for (referee, own) in referees.iter().zip(&samples) {
+        println!("{}", table::row(&head(&referee.name), own, &echoes, &samples[0]));
+    }
 }
 
 /// A server that is measured.

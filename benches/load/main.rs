@@ -6,6 +6,7 @@
 mod calls;
 mod clocks;
 mod cpu;
+mod disk;
 mod drive;
 mod echo;
 mod fanout;
@@ -14,20 +15,21 @@ mod lines;
 mod memory;
 mod table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
 
-use calls::{Contestant, Kind, Load};
-use cpu::{LOAD_CORE, SERVER_CORE};
+use calls::CallsArgs;
+use cpu::LOAD_CORE;
 use lines::Lines;
 
 /// Measures the referee beside a bare tonic echo.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
     /// Given by cargo.
     #[arg(long, global = true, hide = true)]
     bench: bool,
@@ -43,6 +45,9 @@ enum What {
     /// A server of this harness.
     #[command(hide = true)]
     ServeReferee(Flags),
+    /// Commits, for comparison.
+    #[command(hide = true)]
+    ServeCommits(Flags),
     /// Keeps a core busy.
     #[command(hide = true)]
     Burn,
@@ -52,6 +57,8 @@ enum What {
 enum Measure {
     /// Unary calls beside the echo.
     Calls(CallsArgs),
+    /// Moves on disk beside batched commits of the same bytes.
+    Disk(DiskArgs),
     /// Streams beside bare streams.
     Fanout(FanoutArgs),
     /// Clocks that run out, on servers with so many armed.
@@ -73,25 +80,13 @@ struct Flags {
 }
 
 #[derive(Args)]
-struct CallsArgs {
-    /// Which calls; reads come first, for they leave the games as they are.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "get-game,legal-moves,refused,accepted")]
-    kinds: Vec<Kind>,
-    /// How often each server is measured, in turn with the others.
+struct DiskArgs {
+    /// The folder for the files that are written and removed again.
+    #[arg(long, default_value = env!("CARGO_TARGET_TMPDIR"))]
+    data: PathBuf,
+    /// How often each side is measured, in turn.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// How many calls a measurement takes.
-    #[arg(long, default_value_t = 60_000)]
-    calls: usize,
-    /// With how many open games, a server each.
-    #[arg(long, value_delimiter = ',', default_value = "1000")]
-    games: Vec<usize>,
-    /// How many calls in flight.
-    #[arg(long, value_delimiter = ',', default_value = "64")]
-    in_flight: Vec<usize>,
-    /// On how many connections.
-    #[arg(long, value_delimiter = ',', default_value = "1")]
-    connections: Vec<usize>,
 }
 
 #[derive(Args)]
@@ -109,9 +104,11 @@ struct Counts {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().what {
+    let what = Cli::parse().what.unwrap_or_else(|| What::Measure(Measure::Calls(CallsArgs::usual())));
+    match what {
         What::ServeEcho(flags) => on_server_runtime(echo::serve(&flags.flags)),
         What::ServeReferee(flags) => on_server_runtime(fill::serve(&flags.flags)),
+        What::ServeCommits(folder) => on_server_runtime(disk::serve(&folder.flags)),
         What::Burn => cpu::burn(),
         What::Measure(_) if std::env::var_os(PINNED).is_none() => return pinned(),
         What::Measure(what) => {
@@ -124,7 +121,8 @@ fn main() -> ExitCode {
 
 async fn measure(what: Measure) {
     match what {
-        Measure::Calls(args) => calls(&args).await,
+        Measure::Calls(args) => calls::all(&args).await,
+        Measure::Disk(args) => disk::compare(&args.data, args.rounds).await,
         Measure::Fanout(args) => fanout(&args).await,
         Measure::Clocks(args) => {
             println!("{}", clocks::HEAD);
@@ -163,41 +161,4 @@ fn pinned() -> ExitCode {
 /// The runtime that the binary runs on.
 fn on_server_runtime(server: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime").block_on(server);
-}
-
-async fn calls(args: &CallsArgs) {
-    let lines = Rc::new(Lines::new());
-    let mut echo = Contestant::echo(SERVER_CORE, &lines);
-    let mut referees: Vec<Contestant> = args
-        .games
-        .iter()
-        .map(|games| Contestant::referee(&format!("{games} games"), SERVER_CORE, &[], *games, &lines))
-        .collect();
-    println!("{}", table::CALLS);
-    for kind in args.kinds.iter().copied() {
-        for connections in args.connections.iter().copied() {
-            for in_flight in args.in_flight.iter().copied().filter(|in_flight| *in_flight >= connections) {
-                let load = Load { kind, in_flight, connections, calls: args.calls };
-                compare(load, args.rounds, &mut echo, &mut referees).await;
-            }
-        }
-    }
-}
-
-/// Measures the echo and the referees in turn, and prints their rows.
-async fn compare(load: Load, rounds: usize, echo: &mut Contestant, referees: &mut [Contestant]) {
-    let mut samples = vec![Vec::new(); referees.len()];
-    let mut echoes = Vec::new();
-    for _ in 0..rounds {
-        for (referee, samples) in referees.iter_mut().zip(&mut samples) {
-            samples.push(referee.measure(load, 0).await);
-        }
-        let size = samples[0].last().map_or(0, |sample| sample.size);
-        echoes.push(echo.measure(load, size).await);
-    }
-    let head = |name: &str| format!("{} | {name} | {} | {}", load.kind.name(), load.in_flight, load.connections);
-    println!("{}", table::row(&head(&echo.name), &echoes, &echoes));
-    for (referee, samples) in referees.iter().zip(&samples) {
-        println!("{}", table::row(&head(&referee.name), samples, &echoes));
-    }
 }

@@ -76,31 +76,38 @@ pub(crate) fn micros(time: Duration) -> f64 {
 
 /// The head of the table of calls.
 pub(crate) const CALLS: &str = "\
-| call | server | in flight | connections | CPU µs a call | of the echo's | calls/s | of the echo's | core busy | p50 µs | p99 µs | p99 of the echo's | bytes |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+| call | server | in flight | connections | CPU µs a call | of the echo's | of the first referee's | calls/s | of the echo's | core busy | p50 µs | p99 µs | of the echo's | bytes |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// A row of the table of calls: a server's samples beside those of the echo, taken in turn.
-pub(crate) fn row(head: &str, own: &[Sample], echo: &[Sample]) -> String {
-    let middle = |figure: fn(&Sample) -> f64| Middle::of(own.iter().map(figure)).map_or(0.0, |found| found.middle);
-    let paired = |figure: fn(&Sample) -> f64, wanted: fn(&Sample) -> bool| {
-        let pairs = own.iter().zip(echo).filter(|(own, echo)| wanted(own) && wanted(echo));
-        let ratios = Middle::of(pairs.map(|(own, echo)| figure(own) / figure(echo)));
-        ratios.map_or_else(|| "–".to_owned(), Middle::with_range)
-    };
-    let speed = |sample: &Sample| 1.0 / sample.took.as_secs_f64();
-    let most = |sample: &Sample| micros(sample.most);
+/// A row of the table of calls: a server's samples beside those of the echo and of the first referee, taken in turn.
+pub(crate) fn row(head: &str, own: &[Sample], echo: &[Sample], first: &[Sample]) -> String {
+    let middle = |figure: fn(&Sample) -> f64| Middle::of(own.iter().map(figure)).map_or(0.0, Middle::middle);
+    let both_busy = |own: &Sample, echo: &Sample| own.busy >= BUSY && echo.busy >= BUSY;
     format!(
-        "| {head} | {:.2} | {} | {:.0} | {} | {:.0} % | {:.0} | {:.0} | {} | {:.0} |",
+        "| {head} | {:.2} | {} | {} | {:.0} | {} | {:.0} % | {:.0} | {:.0} | {} | {:.0} |",
         middle(|sample| micros(sample.cpu)),
-        paired(|sample| micros(sample.cpu), |_| true),
-        middle(speed),
-        paired(speed, |sample| sample.busy >= BUSY),
+        paired(own, echo, |sample| micros(sample.cpu), |_, _| true),
+        paired(own, first, |sample| micros(sample.cpu), |_, _| true),
+        middle(|sample| 1.0 / sample.took.as_secs_f64()),
+        paired(own, echo, |sample| 1.0 / sample.took.as_secs_f64(), both_busy),
         middle(|sample| sample.busy * 100.0),
         middle(|sample| micros(sample.half)),
-        middle(most),
-        paired(most, |_| true),
+        middle(|sample| micros(sample.most)),
+        paired(own, echo, |sample| micros(sample.most), |_, _| true),
         middle(|sample| as_figure(sample.size)),
     )
+}
+
+/// The ratios of a figure in the pairs that count.
+fn paired(
+    own: &[Sample],
+    other: &[Sample],
+    figure: fn(&Sample) -> f64,
+    counts: impl Fn(&Sample, &Sample) -> bool,
+) -> String {
+    let pairs = own.iter().zip(other).filter(|(own, other)| counts(own, other));
+    let ratios = Middle::of(pairs.map(|(own, other)| figure(own) / figure(other)));
+    ratios.map_or_else(|| "–".to_owned(), Middle::with_range)
 }
 
 /// A count as a figure.
