@@ -2,16 +2,23 @@
 //! build the same one; time, ids and the log are arguments.
 
 mod connections;
+mod page;
+mod seldom;
 
 use std::any::Any;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -19,11 +26,17 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{error, info, warn};
 
 use crate::config::Config;
-use crate::runtime::{Clock, Ids, Log, MemoryLog, RandomIds, Registry, SystemClock};
+use crate::game::Time;
+use crate::runtime::{
+    Clock, DataFile, Ids, Keep, Limits, Log, LogHealth, MemoryLog, OpenFault, RandomIds, Registry, SystemClock,
+};
+use crate::service::calls::Calls;
 use crate::service::proto::FILE_DESCRIPTOR_SET;
 use crate::service::proto::referee_service_server::RefereeServiceServer;
+use crate::service::tally::Tally;
 use crate::service::trace::CallSpans;
 use crate::service::{Referee, health, pace};
+use crate::telemetry::metrics::Metrics;
 use connections::{Rules, connections};
 
 /// How many lost games are named in the log when an in-memory server stops.
@@ -59,6 +72,32 @@ impl Ports {
         let log = Arc::new(MemoryLog::new(Arc::clone(&clock)));
         Self { clock, ids: Arc::new(RandomIds::default()), log }
     }
+
+    /// Real time, random ids, games in a file: those that it holds, and those to come. The time goes on from
+    /// where the earlier run was last seen alive, if the wall clock says less.
+    ///
+    /// # Errors
+    /// Why the file cannot be used.
+    pub fn on_disk(data: &Path, limits: &Limits) -> Result<Self, OpenFault> {
+        let stopwatch = SystemClock::start();
+        let begun = stopwatch.now();
+        let file = DataFile::open(data)?;
+        let checked = stopwatch.now();
+        let keep_for = limits.keep_finished_for.micros();
+        let keep = Keep {
+            ended_after: Time::from_micros(begun.micros().saturating_sub(keep_for)),
+            ended_at_most: limits.keep_finished,
+        };
+        let file = file.read(keep)?;
+        let games = &file.past().games;
+        let (games, events) = (games.len(), games.iter().map(|(_, game, _)| game.sequence()).sum::<u64>());
+        let (check, reading) = (checked.since(begun), stopwatch.now().since(checked));
+        let (check, reading) = (Duration::from_micros(check.micros()), Duration::from_micros(reading.micros()));
+        info!(file = %data.display(), games, open = file.open_games(), events, ?check, ?reading, "the data file was read");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start_after(file.past().down_since));
+        let log = Arc::new(file.start(Arc::clone(&clock))?);
+        Ok(Self { clock, ids: Arc::new(RandomIds::default()), log })
+    }
 }
 
 /// A server that listens and is ready to run.
@@ -66,29 +105,41 @@ pub struct App {
     config: Config,
     listener: TcpListener,
     local_addr: SocketAddr,
+    metrics: Option<TcpListener>,
     registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
 }
 
 impl App {
-    /// Binds the address and builds all that serves.
+    /// Binds the addresses and builds all that serves.
     ///
     /// # Errors
-    /// If the address cannot be bound.
+    /// If an address cannot be bound; the error names it.
     pub async fn build(config: Config, ports: Ports) -> io::Result<Self> {
-        let listener = TcpListener::bind(config.listen).await?;
+        let listener = bind(config.listen).await?;
         let local_addr = listener.local_addr()?;
-        let past = ports.log.past();
+        let metrics = match config.metrics_listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let (clock, past) = (Arc::clone(&ports.clock), ports.log.past());
         let registry = Arc::new(Registry::new(ports.clock, ports.ids, ports.log, config.limits));
         if let Some(past) = past {
             registry.restore(past);
         }
-        Ok(Self { config, listener, local_addr, registry })
+        Ok(Self { config, listener, local_addr, metrics, registry, clock })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where the metrics page is, if there is one.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// The games.
@@ -116,16 +167,25 @@ impl App {
     }
 
     async fn serve(self, stop: &mut BoxFuture<'static, ()>) -> Result<(), tonic::transport::Error> {
-        let Self { config, listener, registry, .. } = self;
+        let Self { config, listener, metrics, registry, clock, .. } = self;
+        let tally = Arc::new(Tally::default());
+        // Dropped, and so ended, with this function: the page tells of the stop to its end.
+        let mut page = JoinSet::new();
+        if let Some(listener) = metrics {
+            page.spawn(page::serve(listener, Metrics::new(&registry, &tally)));
+        }
         let health = HealthReporter::new();
-        health.set_serving::<RefereeServiceServer<Referee>>().await;
-        let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service);
+        tell_health(&health, ServingStatus::Serving).await;
+        let referee = Referee::new(Arc::clone(&registry), config.keys.clone(), config.service, Arc::clone(&tally));
         // When its sender goes, at the end of this function at the latest, so do all connections.
         let (begin_shutdown, mut shutdown) = watch::channel(false);
         let rules = Rules {
             most: config.max_connections,
             greeting_within: config.keepalive_timeout,
+            tls: config.tls.map(|tls| TlsAcceptor::from(tls.server_config())),
             stopping: shutdown.clone(),
+            tally: Arc::clone(&tally),
+            clock,
         };
         // The layers from the outside in: a panic is told within the call's span.
         let serving = Server::builder()
@@ -139,8 +199,9 @@ impl App {
             .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams_per_connection).ok())
             .layer(pace::Pace)
             .layer(CallSpans::default())
+            .layer(Calls::new(tally, Arc::clone(registry.load())))
             .layer(CatchPanicLayer::custom(on_panic))
-            .add_service(health::health_service(&health))
+            .add_service(health::health_service(&health, registry.stopping()))
             .add_service(reflection_v1())
             .add_service(reflection_v1alpha())
             .add_service(RefereeServiceServer::new(referee).max_decoding_message_size(config.max_message_bytes))
@@ -149,17 +210,18 @@ impl App {
                 let _ = shutdown.wait_for(|stopping| *stopping).await;
             });
         let keeping_time = registry.keep_time();
+        let following = follow_log(registry.log_health(), &health);
         tokio::pin!(serving, keeping_time);
         tokio::select! {
             served = &mut serving => return served,
             () = &mut keeping_time => {}
             () = stop => {}
+            () = following => {}
         }
         info!("stopping");
         // First the streams learn why they end, then the connections that they end: streams that are open
         // are finished, and what came before the client knew is answered.
-        health.set_service_status("", ServingStatus::NotServing).await;
-        health.set_not_serving::<RefereeServiceServer<Referee>>().await;
+        tell_health(&health, ServingStatus::NotServing).await;
         registry.stop();
         begin_shutdown.send_replace(true);
         let graceful = async {
@@ -177,6 +239,30 @@ impl App {
         }
         left.unwrap_or(Ok(()))
     }
+}
+
+/// Binds an address, or says which could not be bound.
+async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+}
+
+/// Health is what the log's is: a server that cannot write cannot judge. Goes on for ever.
+async fn follow_log(mut log: watch::Receiver<LogHealth>, health: &HealthReporter) {
+    // A log without its sender stays as it is.
+    while log.changed().await.is_ok() {
+        let status = match *log.borrow_and_update() {
+            LogHealth::Fine => ServingStatus::Serving,
+            LogHealth::Failing | LogHealth::Closed => ServingStatus::NotServing,
+        };
+        tell_health(health, status).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn tell_health(health: &HealthReporter, status: ServingStatus) {
+    health.set_service_status("", status).await;
+    health.set_service_status(<RefereeServiceServer<Referee> as NamedService>::NAME, status).await;
 }
 
 /// Tells the log which games end with the server, because they were in memory only.

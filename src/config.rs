@@ -2,6 +2,8 @@
 //!
 //! All flags are read as text and checked here together, so that one start tells of every bad setting.
 
+mod tls;
+
 use std::fmt;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -13,11 +15,10 @@ use clap::Args;
 use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 
 use crate::game::Span;
+use crate::runtime::token::SHORTEST_KEY;
 use crate::runtime::{Limits, TokenKey};
 use crate::service::{Keys, ServiceLimits};
-
-/// The shortest secret that is taken for a key, in bytes.
-const SHORTEST_KEY: usize = 16;
+pub use tls::Tls;
 
 /// The longest duration that a flag may give: far more than any server runs, far less than a clock can count.
 const LONGEST_DURATION: Duration = Duration::from_secs(3_650 * 86_400);
@@ -48,12 +49,31 @@ pub struct ServeArgs {
     /// A file that holds the key that tokens are issued under.
     #[arg(long, env = "JUNGLE_TOKEN_KEY_FILE", value_name = "FILE", value_parser = any_path())]
     pub token_key_file: Option<PathBuf>,
+    /// The server's certificate in PEM, with those between it and its issuer: with it and --tls-key the
+    /// server speaks TLS, and nothing else.
+    #[arg(long, env = "JUNGLE_TLS_CERT", value_name = "FILE", value_parser = any_path())]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the server's certificate in PEM.
+    #[arg(long, env = "JUNGLE_TLS_KEY", value_name = "FILE", value_parser = any_path())]
+    pub tls_key: Option<PathBuf>,
+    /// The certificates in PEM of whoever issues clients theirs: every client must then show one.
+    #[arg(long, env = "JUNGLE_TLS_CLIENT_CA", value_name = "FILE", value_parser = any_path())]
+    pub tls_client_ca: Option<PathBuf>,
+    /// The address and port of the metrics page, http://ADDRESS:PORT/metrics; without it there is none.
+    #[arg(long, env = "JUNGLE_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<String>,
+    /// The file to keep games in; else they are kept in memory, and lost at the end.
+    #[arg(long, env = "JUNGLE_DATA", value_name = "FILE", value_parser = any_path())]
+    pub data: Option<PathBuf>,
     /// How many games may be open at once.
     #[arg(long, env = "JUNGLE_MAX_OPEN_GAMES", default_value = "1000000", value_name = "NUMBER")]
     pub max_open_games: String,
     /// How many may watch one game, its seats apart.
     #[arg(long, env = "JUNGLE_MAX_WATCHERS", default_value = "10000", value_name = "NUMBER")]
     pub max_watchers: String,
+    /// How many watches the server may have open, those of the games' seats apart.
+    #[arg(long, env = "JUNGLE_MAX_WATCHES", default_value = "100000", value_name = "NUMBER")]
+    pub max_watches: String,
     /// How many watches one connection may have open.
     #[arg(long, env = "JUNGLE_MAX_WATCHES_PER_CONNECTION", default_value = "768", value_name = "NUMBER")]
     pub max_watches_per_connection: String,
@@ -116,8 +136,16 @@ pub enum LogFormat {
 pub struct Config {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// How connections are encrypted; `None` if they are not.
+    pub tls: Option<Tls>,
+    /// Where the metrics page is; `None` if there is none.
+    pub metrics_listen: Option<SocketAddr>,
     /// The secrets.
     pub keys: Keys,
+    /// Whether the key that tokens are issued under was given; else it is made, and kept beside the data file.
+    pub token_key_given: bool,
+    /// The file to keep games in; in memory if none is given.
+    pub data: Option<PathBuf>,
     /// How much the registry takes upon itself.
     pub limits: Limits,
     /// The limits that the service keeps.
@@ -168,6 +196,14 @@ struct Check {
 impl Check {
     fn problem(&mut self, flag: &str, problem: impl fmt::Display) {
         self.problems.push(format!("--{flag}: {problem}"));
+    }
+
+    /// An address and port.
+    fn address(&mut self, flag: &str, text: &str, such_as: &str) -> SocketAddr {
+        text.parse().unwrap_or_else(|_| {
+            self.problem(flag, format_args!("{text:?} is not an address and port such as {such_as}"));
+            SocketAddr::from(([127, 0, 0, 1], 0))
+        })
     }
 
     /// A number of 1 or more.
@@ -232,16 +268,15 @@ impl Config {
     /// [`Invalid`] with every problem found.
     pub fn from_args(args: &ServeArgs) -> Result<Self, Invalid> {
         let mut check = Check::default();
-        let listen = args.listen.parse().unwrap_or_else(|_| {
-            check.problem(
-                "listen",
-                format_args!("{:?} is not an address and port such as {DEFAULT_LISTEN}", args.listen),
-            );
-            SocketAddr::from(([127, 0, 0, 1], 0))
-        });
+        let listen = check.address("listen", &args.listen, DEFAULT_LISTEN);
+        let metrics_listen =
+            args.metrics_listen.as_ref().map(|text| check.address("metrics-listen", text, "127.0.0.1:9464"));
         let creator = check.secret("creator-key", args.creator_key.as_deref(), args.creator_key_file.as_ref());
         if !is_loopback(listen.ip()) && args.creator_key.is_none() && args.creator_key_file.is_none() && !args.open {
             check.problem("listen", "beyond loopback give --creator-key-file, or --open to let anybody create games");
+        }
+        if args.data.as_ref().is_some_and(|path| path.file_name().is_none()) {
+            check.problem("data", "must be the name of a file");
         }
         let token_key = check.secret("token-key", args.token_key.as_deref(), args.token_key_file.as_ref());
         let log_format = match args.log_format.as_str() {
@@ -258,10 +293,14 @@ impl Config {
         let keep_finished_for = check.duration("keep-finished-for", &args.keep_finished_for);
         let config = Self {
             listen,
+            tls: check.tls(args),
+            metrics_listen,
+            token_key_given: token_key.is_some(),
             keys: Keys {
                 tokens: token_key.map_or_else(TokenKey::random, |key| TokenKey::new(key.as_bytes())),
                 creator: creator.map(Into::into),
             },
+            data: args.data.clone(),
             limits: Limits {
                 open_games: check.number("max-open-games", &args.max_open_games),
                 watchers_a_game: check.number("max-watchers", &args.max_watchers),
@@ -270,6 +309,7 @@ impl Config {
                 calls: check.number("max-calls", &args.max_calls),
             },
             service: ServiceLimits {
+                watches: check.number("max-watches", &args.max_watches),
                 watches_a_connection: check.number("max-watches-per-connection", &args.max_watches_per_connection),
             },
             max_streams_per_connection: check.number("max-streams-per-connection", &args.max_streams_per_connection),

@@ -1,7 +1,10 @@
 //! `jungle-referee`: serves, checks a server's health, or counts move trees.
 
+use std::error::Error;
+use std::fs;
 use std::future::Future;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,15 +12,19 @@ use clap::{Args, Parser, Subcommand};
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, DEFAULT_LISTEN, ServeArgs};
 use jungle_referee::rules::{Position, Preset, perft};
+use jungle_referee::runtime::{OpenFault, TokenKey, token_key_beside};
 use jungle_referee::telemetry;
 use tokio::signal::unix::{SignalKind, signal};
-use tonic::transport::Endpoint;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 /// The exit code for settings that are wrong.
 const USAGE: u8 = 64;
+
+/// The exit code for a data file whose content is wrong: trying again does not help.
+const DATA: u8 = 65;
 
 /// The referee for Dou Shou Qi (Jungle, Animal Chess).
 #[derive(Parser)]
@@ -42,6 +49,18 @@ struct HealthcheckArgs {
     /// The server's address and port.
     #[arg(long, env = "JUNGLE_HEALTHCHECK", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
     address: String,
+    /// The certificates in PEM of whoever issued the server its own: with it the check speaks TLS.
+    #[arg(long, env = "JUNGLE_HEALTHCHECK_TLS_CA", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// The name that the server's certificate is for, if it is not for the address.
+    #[arg(long, env = "JUNGLE_HEALTHCHECK_TLS_NAME", value_name = "NAME", requires = "tls_ca")]
+    tls_name: Option<String>,
+    /// The certificate to show in PEM, where the server asks its clients for one.
+    #[arg(long, env = "JUNGLE_HEALTHCHECK_TLS_CERT", value_name = "FILE", requires = "tls_ca", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of that certificate in PEM.
+    #[arg(long, env = "JUNGLE_HEALTHCHECK_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -92,7 +111,7 @@ fn complain(problem: impl std::fmt::Display) {
 }
 
 fn serve(args: &ServeArgs) -> ExitCode {
-    let config = match Config::from_args(args) {
+    let mut config = match Config::from_args(args) {
         Ok(config) => config,
         Err(invalid) => {
             complain(invalid);
@@ -101,11 +120,23 @@ fn serve(args: &ServeArgs) -> ExitCode {
     };
     telemetry::start(&config);
     on_runtime(async {
-        let listen = config.listen;
-        let app = match App::build(config, Ports::in_memory()).await {
+        let ports = match &config.data {
+            None => Ports::in_memory(),
+            Some(data) => match on_disk(data, &config) {
+                Ok((ports, key)) => {
+                    config.keys.tokens = key;
+                    ports
+                }
+                Err(fault) => {
+                    complain(&fault);
+                    return if fault.is_lasting() { ExitCode::from(DATA) } else { ExitCode::FAILURE };
+                }
+            },
+        };
+        let app = match App::build(config, ports).await {
             Ok(app) => app,
             Err(error) => {
-                complain(format_args!("cannot listen on {listen}: {error}"));
+                complain(error);
                 return ExitCode::FAILURE;
             }
         };
@@ -126,6 +157,12 @@ fn serve(args: &ServeArgs) -> ExitCode {
             }
         }
     })
+}
+
+/// The ports of a server on a data file, and the key that its tokens are issued under.
+fn on_disk(data: &Path, config: &Config) -> Result<(Ports, TokenKey), OpenFault> {
+    let key = if config.token_key_given { config.keys.tokens.clone() } else { token_key_beside(data)? };
+    Ok((Ports::on_disk(data, &config.limits)?, key))
 }
 
 /// Ends at the first SIGINT or SIGTERM.
@@ -154,13 +191,36 @@ fn on_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     }
 }
 
+/// Where and how to ask for health.
+fn endpoint(args: &HealthcheckArgs) -> Result<Endpoint, String> {
+    let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
+    let scheme = if args.tls_ca.is_some() { "https" } else { "http" };
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", args.address)).map_err(|error| whole(&error))?;
+    let Some(ca) = &args.tls_ca else { return Ok(endpoint) };
+    let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(ca)?));
+    if let Some(name) = &args.tls_name {
+        tls = tls.domain_name(name);
+    }
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        tls = tls.identity(Identity::from_pem(read(cert)?, read(key)?));
+    }
+    endpoint.tls_config(tls).map_err(|error| whole(&error))
+}
+
+/// An error with what caused it.
+fn whole(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.map(ToString::to_string).fold(error.to_string(), |told, cause| {
+        // Some tell their cause by themselves.
+        if told.ends_with(&cause) { told } else { format!("{told}: {cause}") }
+    })
+}
+
 fn healthcheck(args: &HealthcheckArgs) -> ExitCode {
     const PATIENCE: Duration = Duration::from_secs(3);
     on_runtime(async {
         let checked = async {
-            let endpoint =
-                Endpoint::from_shared(format!("http://{}", args.address)).map_err(|error| error.to_string())?;
-            let channel = endpoint.connect().await.map_err(|error| error.to_string())?;
+            let channel = endpoint(args)?.connect().await.map_err(|error| whole(&error))?;
             let answer = HealthClient::new(channel).check(HealthCheckRequest { service: String::new() }).await;
             answer.map(|answer| answer.into_inner().status()).map_err(|status| status.to_string())
         };

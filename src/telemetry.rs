@@ -1,4 +1,6 @@
-//! What the server says of itself: log lines, on standard error.
+//! What the server says of itself: log lines, on standard error, and the numbers of the metrics page.
+
+pub mod metrics;
 
 use std::io::{self, IsTerminal as _};
 

@@ -263,9 +263,9 @@ impl Play {
 
     /// The journal and the log on disk give the same records back.
     fn check_bytes(&self) {
-        let mut journal = Journal::default();
+        let (mut game, mut journal) = (None, Journal::default());
         for record in &self.table.log {
-            journal.push(record);
+            journal.write(&mut game, record);
             let mut bytes = Vec::new();
             encode_event(&record.event, &mut bytes);
             assert_eq!(decode_event(&bytes, record.event.at).as_ref(), Ok(&record.event), "{bytes:?}");

@@ -119,3 +119,43 @@ fn every_rule_and_every_reason_of_an_outcome_is_explained_on_the_rules_page() {
         assert!(page.lines().any(|line| line.trim() == format!("### {id}")), "no heading for {id}");
     }
 }
+
+/// The operator's page, which must tell of every flag and every number.
+fn operators_page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md")).expect("the page")
+}
+
+#[test]
+fn every_flag_of_the_server_is_explained_on_the_operators_page_with_its_variable() {
+    use clap::Args as _;
+    let page = operators_page();
+    let command = jungle_referee::config::ServeArgs::augment_args(clap::Command::new("serve"));
+    for argument in command.get_arguments() {
+        let flag = argument.get_long().expect("every argument is a flag");
+        let variable = argument.get_env().expect("every flag is a variable too").to_string_lossy();
+        let row = format!("| `--{flag}` | `{variable}` | ");
+        assert_eq!(page.matches(&row).count(), 1, "no row, or two, for --{flag}");
+    }
+}
+
+#[test]
+fn every_number_of_the_metrics_page_is_explained_on_the_operators_page() {
+    use jungle_referee::app::Ports;
+    use jungle_referee::game::Span;
+    use jungle_referee::runtime::{Limits, Registry};
+    use jungle_referee::telemetry::metrics::Metrics;
+    let Ports { clock, ids, log } = Ports::in_memory();
+    let keep_finished_for = Span::from_days(1);
+    let limits = Limits { open_games: 1, watchers_a_game: 1, keep_finished_for, keep_finished: 1, calls: 1 };
+    let text = Metrics::new(&Registry::new(clock, ids, log, limits), &std::sync::Arc::default()).text();
+    let (text, page) = (text.expect("a text"), operators_page());
+    let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    for (name, kind) in &types {
+        assert_eq!(page.matches(&format!("| `{name}` | {kind} | ")).count(), 1, "no row, or two, for {name}, a {kind}");
+    }
+    assert!(types.len() > 15, "only {} numbers", types.len());
+    // Nor does the page promise what there is not.
+    let promised = page.lines().filter(|line| line.starts_with("| `jungle_")).count();
+    let alerts = page.lines().filter(|line| line.starts_with("| `jungle_") && line.contains("near")).count();
+    assert_eq!(promised - alerts, types.len());
+}

@@ -96,7 +96,7 @@ async fn a_creation_that_fails_gives_its_place_back() {
     for gone in [false, true] {
         room.log.hold();
         room.log.next(Fate::Failed);
-        let mut call = Box::pin(room.registry.new_game(Arc::new(settings()), None));
+        let mut call = Box::pin(room.registry.new_game(settings().into(), None));
         assert!((&mut call).now_or_never().is_none());
         let call = Some(call).filter(|_| !gone);
         room.log.release();
@@ -107,7 +107,7 @@ async fn a_creation_that_fails_gives_its_place_back() {
         }
     }
     room.game(settings()).await;
-    assert!(matches!(room.registry.new_game(Arc::new(settings()), None).await, Err(Fault::TooManyGames { limit: 1 })));
+    assert!(matches!(room.registry.new_game(settings().into(), None).await, Err(Fault::TooManyGames { limit: 1 })));
 }
 
 /// "Two back ends asked for the same game at once; the first try failed; there is one game all the same."
@@ -117,7 +117,7 @@ async fn a_failed_creation_does_not_lose_the_repeat_that_waits_behind_it() {
     let request = Some(Request { caller: Caller::Creator, id: 5, digest: 1 });
     room.log.hold();
     room.log.next(Fate::Failed);
-    let new_game = || Box::pin(room.registry.new_game(Arc::new(settings()), request));
+    let new_game = || Box::pin(room.registry.new_game(settings().into(), request));
     let (mut first, mut second) = (new_game(), new_game());
     assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
     room.log.release_one();
@@ -209,10 +209,10 @@ async fn a_creation_in_doubt_is_found_by_its_request_id() {
         let request = Some(Request { caller: Caller::Creator, id: 5, digest: 1 });
         room.log.tail_fails(true);
         room.log.next(if written { Fate::UnknownButWritten } else { Fate::UnknownNotWritten });
-        let (id, reply) = room.registry.new_game(Arc::new(settings()), request).await.expect("a place");
+        let (id, reply) = room.registry.new_game(settings().into(), request).await.expect("a place");
         assert!(matches!(reply, Err(Fault::FateUnknown)));
         room.log.tail_fails(false);
-        let (again, reply) = room.registry.new_game(Arc::new(settings()), request).await.expect("a place");
+        let (again, reply) = room.registry.new_game(settings().into(), request).await.expect("a place");
         assert_eq!(reply.expect("a game").replayed, written);
         assert!(again == id || !written);
         assert_eq!(kinds(&room.log.records(room.only_game())), ["created"]);
@@ -221,7 +221,7 @@ async fn a_creation_in_doubt_is_found_by_its_request_id() {
     let room = Room::with_open_games(1);
     room.log.tail_fails(true);
     room.log.next(Fate::UnknownNotWritten);
-    let (_, reply) = room.registry.new_game(Arc::new(settings()), None).await.expect("a place");
+    let (_, reply) = room.registry.new_game(settings().into(), None).await.expect("a place");
     assert!(matches!(reply, Err(Fault::FateUnknown)));
     room.log.tail_fails(false);
     room.pass(MS(1_000)).await;

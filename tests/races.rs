@@ -16,7 +16,7 @@ mod room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jungle_referee::game::{Command, Game, Settings, Span, Status};
+use jungle_referee::game::{Command, Game, Marks, Settings, Span, Status};
 use jungle_referee::rules::{Position, Reason, Side};
 use jungle_referee::runtime::feed::{WatchFault, WatchOptions};
 use jungle_referee::runtime::slot::Reply;
@@ -132,7 +132,7 @@ impl Hall {
 
     /// A game in which Blue has offered a draw.
     async fn game(&self) -> Arc<Slot> {
-        let (id, reply) = self.registry.new_game(Arc::new(board()), None).await.expect("room");
+        let (id, reply) = self.registry.new_game(board().into(), None).await.expect("room");
         reply.expect("a game");
         let slot = self.registry.find(id).expect("the game");
         slot.ask(None, Command::OfferDraw(Side::Blue), None).await.expect("an offer");
@@ -311,7 +311,7 @@ impl Judged<'_> {
         let id = self.slot.id();
         let before = GameId::from_u128(id.as_u128() - 1);
         let listed = self.hall.registry.list(&Filter::default(), Some(before), 1);
-        assert_eq!(listed, [(id, game.clone())]);
+        assert_eq!(listed, [(id, game.clone(), Marks::default())]);
     }
 
     fn join_against_stop(&self, joined: Brought) -> bool {
@@ -447,7 +447,7 @@ async fn a_stop_while_a_write_is_held_cuts_the_streams_and_answers_the_call() {
     let answer = within(call).await.expect("the move stands");
     assert_eq!(answer.game.status(), Status::Ended);
     assert_eq!(room.log.records(slot.id()).last(), Some(&answer.record));
-    let refused = room.registry.new_game(Arc::new(board()), None).await;
+    let refused = room.registry.new_game(board().into(), None).await;
     assert!(matches!(refused, Err(Fault::Stopping)));
 }
 

@@ -247,7 +247,7 @@ async fn without_a_wire_no_move_that_was_made_in_time_is_flagged_under_a_slow_lo
 async fn play_beside(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> (usize, bool) {
     let limit = Span::from_millis(100);
     let settings = room::per_move(limit);
-    let (id, reply) = registry.new_game(Arc::new(settings), None).await.expect("room");
+    let (id, reply) = registry.new_game(settings.into(), None).await.expect("room");
     let slot = registry.find(id).expect("the game");
     let mut started = reply.expect("a game").record.written;
     for ply in 0..12_usize {

@@ -105,8 +105,11 @@ pub(crate) async fn serve(flags: &[String]) {
 }
 
 /// Where the games are kept.
-fn ports(_: &Config) -> Ports {
-    Ports::in_memory()
+fn ports(config: &Config) -> Ports {
+    match &config.data {
+        None => Ports::in_memory(),
+        Some(data) => Ports::on_disk(data, &config.limits).expect("a new data file"),
+    }
 }
 
 fn number(text: &str) -> u64 {

@@ -1,20 +1,28 @@
 //! Clients' connections: how they are taken, how many there may be, and how they end when the server does.
+//!
+//! Nothing is waited for between two connections: where they are encrypted, each makes its handshake by
+//! itself, within the time that its client has to greet.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
 use tonic::transport::server::Connected;
-use tracing::warn;
+use tracing::{debug, warn};
 
+use super::seldom::Seldom;
+use crate::runtime::Clock;
 use crate::service::ConnectionInfo;
+use crate::service::tally::{Closed, Tally};
 
 /// How many bytes an HTTP/2 client greets with, before which nothing can be told it.
 const GREETING: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
@@ -26,43 +34,103 @@ const AFTER_ERROR: Duration = Duration::from_millis(10);
 pub(super) struct Rules {
     /// How many may be open.
     pub(super) most: usize,
-    /// How long one may stay without its client's greeting.
+    /// How long one may stay without its client's greeting, the handshake of its encryption included.
     pub(super) greeting_within: Duration,
+    /// How they are encrypted; `None` if they are not.
+    pub(super) tls: Option<TlsAcceptor>,
     /// Turns true when the server begins to stop. Once its sender is gone, all connections end.
     pub(super) stopping: watch::Receiver<bool>,
+    /// Where they are counted.
+    pub(super) tally: Arc<Tally>,
+    /// What dates the log's few lines.
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// What takes connections.
+struct Door {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    rules: Rules,
+    surplus: Seldom,
+    untaken: Seldom,
 }
 
 /// The connections as they come, each with its place among the most that may be open.
 pub(super) fn connections(listener: TcpListener, rules: Rules) -> impl Stream<Item = io::Result<Connection>> {
     let places = Arc::new(Semaphore::new(rules.most.min(Semaphore::MAX_PERMITS)));
-    stream::unfold((listener, places, rules), |(listener, places, rules)| async move {
+    let (surplus, untaken) = (Seldom::new(Arc::clone(&rules.clock)), Seldom::new(Arc::clone(&rules.clock)));
+    let door = Door { listener, places, rules, surplus, untaken };
+    stream::unfold(door, |mut door| async move { Some((Ok(door.next().await), door)) })
+}
+
+impl Door {
+    async fn next(&mut self) -> Connection {
         loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                        warn!("a connection was closed: the most that may be open are");
-                        continue;
-                    };
-                    let connection = Connection::new(stream, place, &rules);
-                    return Some((Ok(connection), (listener, places, rules)));
-                }
-                // Out of file descriptors, or a client gone before it was taken: the listener lives on.
-                Err(error) => {
-                    warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(AFTER_ERROR).await;
-                }
+            tokio::select! {
+                taken = self.listener.accept() => match taken {
+                    Ok((stream, _)) => match Arc::clone(&self.places).try_acquire_owned() {
+                        Ok(place) => return Connection::new(stream, place, &self.rules),
+                        Err(_) => {
+                            self.rules.tally.surplus.bump();
+                            self.surplus.note(tell_surplus);
+                        }
+                    },
+                    // Out of file descriptors, or a client gone before it was taken: the listener lives on.
+                    Err(error) => {
+                        self.rules.tally.untaken.bump();
+                        self.untaken.note(|many| tell_untaken(many, &error));
+                        tokio::time::sleep(AFTER_ERROR).await;
+                    }
+                },
+                () = self.surplus.untold() => self.surplus.tell(tell_surplus),
             }
         }
-    })
+    }
+}
+
+fn tell_surplus(many: u64) {
+    warn!(many, "connections were closed: the most that may be open are");
+}
+
+fn tell_untaken(many: u64, error: &io::Error) {
+    warn!(many, %error, "connections could not be taken");
 }
 
 /// A client's connection.
 pub(super) struct Connection {
-    stream: TcpStream,
+    wire: Wire,
     info: ConnectionInfo,
     greeting: Option<Greeting>,
     over: Moment,
+    closed: Closed,
+    tally: Arc<Tally>,
     _place: OwnedSemaphorePermit,
+}
+
+/// What goes over a connection: as it is, encrypted, or encrypted soon.
+enum Wire {
+    Plain(TcpStream),
+    Shaking(Box<Accept<TcpStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Both directions of an open wire.
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+impl Wire {
+    /// The wire once it is open.
+    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Pin<&mut dyn Duplex>>> {
+        if let Self::Shaking(shaking) = self {
+            let open = ready!(Pin::new(&mut **shaking).poll(context))?;
+            *self = Self::Tls(Box::new(open));
+        }
+        match self {
+            Self::Plain(stream) => Poll::Ready(Ok(Pin::new(stream))),
+            Self::Tls(stream) => Poll::Ready(Ok(Pin::new(&mut **stream))),
+            Self::Shaking(_) => Poll::Pending,
+        }
+    }
 }
 
 /// A greeting that has not come whole yet.
@@ -99,21 +167,59 @@ impl Connection {
             let _ = tokio::time::timeout(patience, stopping.wait_for(|stopping| *stopping)).await;
         });
         let over = Moment::of(async move { while over.changed().await.is_ok() {} });
+        rules.tally.opened.bump();
+        rules.tally.open.up();
         Self {
-            stream,
+            wire: match &rules.tls {
+                None => Wire::Plain(stream),
+                Some(tls) => Wire::Shaking(Box::new(tls.accept(stream))),
+            },
             info: ConnectionInfo::default(),
             greeting: Some(Greeting { missing: GREETING, given_up }),
             over,
+            closed: Closed::Ended,
+            tally: Arc::clone(&rules.tally),
             _place: place,
         }
     }
 
-    /// What there is to say about a wait for the client, which only the end of all may cut short.
-    fn unless_over<T>(&mut self, context: &mut Context<'_>, io: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if io.is_pending() && self.over.has_come(context) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+    /// Does something on the wire once it is open. A wait for the client is cut short by the end of all,
+    /// and before its greeting by the end of patience.
+    fn poll_wire<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        what: impl FnOnce(Pin<&mut dyn Duplex>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let done = match self.wire.poll_open(context) {
+            Poll::Ready(Ok(wire)) => what(wire, context),
+            Poll::Ready(Err(error)) => {
+                debug!(%error, "no handshake");
+                return self.close(Closed::NoHandshake, error.kind());
+            }
+            Poll::Pending => Poll::Pending,
+        };
+        if done.is_pending() {
+            let given_up = self.greeting.as_mut().is_some_and(|greeting| greeting.given_up.has_come(context));
+            if given_up {
+                return self.close(Closed::NoGreeting, io::ErrorKind::TimedOut);
+            }
+            if self.over.has_come(context) {
+                return self.close(Closed::ServerLeft, io::ErrorKind::ConnectionAborted);
+            }
         }
-        io
+        done
+    }
+
+    fn close<T>(&mut self, closed: Closed, error: io::ErrorKind) -> Poll<io::Result<T>> {
+        self.closed = closed;
+        Poll::Ready(Err(error.into()))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.tally.open.down();
+        self.tally.closed[self.closed as usize].bump();
     }
 }
 
@@ -128,31 +234,28 @@ impl Connected for Connection {
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buf);
+        let read = self.poll_wire(context, |wire, context| wire.poll_read(context, buf));
         if let Some(greeting) = &mut self.greeting {
             greeting.missing = greeting.missing.saturating_sub(buf.filled().len() - before);
             if greeting.missing == 0 {
                 self.greeting = None;
-            } else if read.is_pending() && greeting.given_up.has_come(context) {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
         }
-        self.unless_over(context, read)
+        read
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, buf);
-        self.unless_over(context, written)
+        self.poll_wire(context, |wire, context| wire.poll_write(context, buf))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.poll_wire(context, |wire, context| wire.poll_flush(context))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.poll_wire(context, |wire, context| wire.poll_shutdown(context))
     }
 
     fn poll_write_vectored(
@@ -160,11 +263,11 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bufs);
-        self.unless_over(context, written)
+        self.poll_wire(context, |wire, context| wire.poll_write_vectored(context, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        // Both a socket and an encrypted stream are.
+        true
     }
 }

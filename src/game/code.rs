@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::clock::{ClockStart, Span, Time, TimeControl};
 use super::command::{Caller, Request};
 use super::event::{AbortedBy, Ending, Event, Kind, Moved, OfferResult};
-use super::settings::Settings;
+use super::settings::{Creation, Marks, Settings};
 use crate::rules::{
     Animal, Entries, JumpBlockers, Ladder, Move, Outcome, Piece, Position, Preset, Reason, Rule, Ruleset, Side, Square,
     SquareSet, TigerJump, Violation,
@@ -149,7 +149,7 @@ impl Writer<'_> {
 
     fn payload(&mut self, kind: &Kind, plain: bool) {
         match kind {
-            Kind::Created(settings) => self.settings(settings),
+            Kind::Created(creation) => self.creation(creation),
             Kind::Moved(moved) if plain => self.squares(moved),
             Kind::Moved(moved) => {
                 self.squares(moved);
@@ -234,6 +234,13 @@ impl Writer<'_> {
         self.byte(small(piece.side.index()) << 4 | small(piece.animal.index()));
     }
 
+    fn creation(&mut self, Creation { settings, marks }: &Creation) {
+        self.settings(settings);
+        self.number(marks.labels.len().try_into().unwrap_or(u64::MAX));
+        marks.labels.iter().for_each(|label| self.text(label));
+        self.text(&marks.external_reference);
+    }
+
     fn settings(&mut self, settings: &Settings) {
         self.text(settings.preset);
         self.ruleset(&settings.ruleset);
@@ -262,9 +269,6 @@ impl Writer<'_> {
         for number in [settings.grace.micros(), refusals, away, settings.idle_limit.micros()] {
             self.number(number);
         }
-        self.number(settings.labels.len().try_into().unwrap_or(u64::MAX));
-        settings.labels.iter().for_each(|label| self.text(label));
-        self.text(&settings.external_reference);
     }
 
     fn numbered(&mut self, case: u8, numbers: &[u64]) {
@@ -445,7 +449,7 @@ impl Reader<'_> {
 
     fn kind(&mut self, number: u8, side: Side, at: Time, hints: Option<Hints>) -> Read<Kind> {
         Ok(match number {
-            number::CREATED => Kind::Created(Arc::new(self.settings()?)),
+            number::CREATED => Kind::Created(Arc::new(self.creation()?)),
             number::SEAT_SHOWN => Kind::SeatShown { side, starts: false },
             number::SEAT_SHOWN_STARTS => Kind::SeatShown { side, starts: true },
             number::STARTED => Kind::Started,
@@ -573,6 +577,16 @@ impl Reader<'_> {
         Ok(Piece { side, animal: self.place(&Animal::ALL, byte & 15, "no animal")? })
     }
 
+    fn creation(&mut self) -> Read<Creation> {
+        let settings = Arc::new(self.settings()?);
+        let mut labels = Vec::new();
+        for _ in 0..self.number()? {
+            labels.push(self.text()?.to_owned());
+        }
+        let external_reference = self.text()?.to_owned();
+        Ok(Creation { settings, marks: Marks { labels, external_reference } })
+    }
+
     fn settings(&mut self) -> Read<Settings> {
         let preset = self.text().map(Preset::find)?.ok_or(self.error("an unknown preset"))?.name;
         let ruleset = self.ruleset()?;
@@ -596,10 +610,6 @@ impl Reader<'_> {
         let grace = self.span()?;
         let refusals = u32::try_from(self.number()?).map_err(|_| self.error("a limit too large"))?;
         let (away_limit, idle_limit) = (self.span()?, self.span()?);
-        let mut labels = Vec::new();
-        for _ in 0..self.number()? {
-            labels.push(self.text()?.to_owned());
-        }
         Ok(Settings {
             preset,
             ruleset,
@@ -612,8 +622,6 @@ impl Reader<'_> {
             away_limit: Some(away_limit).filter(|limit| *limit > Span::ZERO),
             idle_limit,
             private: flags & 2 != 0,
-            labels,
-            external_reference: self.text()?.to_owned(),
         })
     }
 

@@ -9,7 +9,7 @@ use super::clock::{ClockStart, Span, Time};
 use super::command::{Command, Request};
 use super::event::{AbortedBy, Ending, Event, Kind, Moved, OfferResult};
 use super::refusal::Refusal;
-use super::settings::Settings;
+use super::settings::Creation;
 use super::state::{Due, DueKind, Game, Status};
 use crate::rules::{Move, Outcome, Reason, Side, Violation};
 
@@ -18,8 +18,8 @@ pub const ABSENCE_NOTICE: Span = Span::from_secs(5);
 
 /// The event that creates a game.
 #[must_use]
-pub fn create(settings: Arc<Settings>, request: Option<Request>, now: Time) -> Event {
-    Event { at: now, kind: Kind::Created(settings), ending: None, request }
+pub fn create(creation: Arc<Creation>, request: Option<Request>, now: Time) -> Event {
+    Event { at: now, kind: Kind::Created(creation), ending: None, request }
 }
 
 /// The event of a server that is back at `now` after it was down.

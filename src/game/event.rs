@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::clock::{Span, Time};
 use super::command::Request;
-use super::settings::Settings;
+use super::settings::{Creation, Marks};
 use crate::rules::{Animal, Move, Outcome, Side, Violation};
 
 /// One change of a game.
@@ -18,6 +18,15 @@ pub struct Event {
     pub ending: Option<Ending>,
     /// The request that caused it, if it carried an id.
     pub request: Option<Request>,
+}
+
+impl Event {
+    /// What the game is found by, if this is its creation.
+    #[must_use]
+    pub fn marks(&self) -> Option<&Marks> {
+        let Kind::Created(creation) = &self.kind else { return None };
+        Some(&creation.marks)
+    }
 }
 
 /// An event as the log has it.
@@ -35,7 +44,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The game was created.
-    Created(Arc<Settings>),
+    Created(Arc<Creation>),
     /// A seat has shown itself; the second to do so starts the game.
     SeatShown {
         /// Which seat.

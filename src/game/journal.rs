@@ -6,13 +6,21 @@
 use super::clock::{ClockStart, Time};
 use super::code::{CodeError, Hints, Reader, Writer};
 use super::event::{Kind, Moved, Record};
+use super::settings::Marks;
 use super::state::Game;
 
 /// The records of a game, first to last.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Journal {
     bytes: Vec<u8>,
-    end: Cursor,
+    /// When the last record was written.
+    written: Time,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), written: Time::from_micros(0) }
+    }
 }
 
 /// A place between two records of a journal, and what is known there.
@@ -49,7 +57,8 @@ impl Cursor {
         self.sequence += 1;
         self.written = record.written;
         match &record.event.kind {
-            Kind::Created(settings) => {
+            Kind::Created(creation) => {
+                let settings = &creation.settings;
                 self.timed = settings.time_control.initial().is_some();
                 if settings.clock_start == ClockStart::AtCreation {
                     self.start_clock(record.written);
@@ -88,30 +97,40 @@ impl Cursor {
 const GROWTH: usize = 16;
 
 impl Journal {
-    /// The sequence of the last record; 0 if there is none.
-    #[must_use]
-    pub fn head(&self) -> u64 {
-        self.end.sequence()
+    /// Writes the next record down, and folds it into the game, which is `None` before its creation.
+    pub fn write(&mut self, game: &mut Option<Game>, record: &Record) {
+        self.push(game.as_ref(), record);
+        match game {
+            Some(game) => game.apply(record),
+            None => *game = Game::from_creation(record),
+        }
     }
 
-    /// The place after the last record.
-    #[must_use]
-    pub fn end(&self) -> Cursor {
-        self.end
-    }
-
-    /// Writes the next record down.
-    pub fn push(&mut self, record: &Record) {
+    fn push(&mut self, before: Option<&Game>, record: &Record) {
         let mut scratch = Vec::with_capacity(64);
         let mut writer = Writer { out: &mut scratch };
-        writer.difference(record.event.at, self.end.written);
+        writer.difference(record.event.at, self.written);
         writer.difference(record.written, record.event.at);
-        writer.event(&record.event, Some(self.end.hints()));
+        writer.event(&record.event, Some(before.map_or_else(Hints::default, hints_of)));
         if self.bytes.capacity() - self.bytes.len() < scratch.len() {
             self.bytes.reserve_exact(scratch.len() + self.bytes.len() / GROWTH);
         }
         self.bytes.extend_from_slice(&scratch);
-        self.end.pass(record, self.bytes.len());
+        self.written = record.written;
+    }
+
+    /// The place after the last record, where the game is as it is now.
+    #[must_use]
+    pub fn end(&self, game: &Game) -> Cursor {
+        let Hints { since, ply } = hints_of(game);
+        Cursor {
+            offset: u32::try_from(self.bytes.len()).unwrap_or(u32::MAX),
+            sequence: u32::try_from(game.sequence()).unwrap_or(u32::MAX),
+            ply,
+            timed: game.settings().time_control.initial().is_some(),
+            written: self.written,
+            since,
+        }
     }
 
     /// The record after the cursor, which goes beyond it; `None` at the end.
@@ -119,7 +138,7 @@ impl Journal {
     /// # Panics
     /// If the cursor is another journal's.
     pub fn read(&self, cursor: &mut Cursor) -> Option<Record> {
-        if cursor.sequence >= self.end.sequence {
+        if usize::try_from(cursor.offset) == Ok(self.bytes.len()) {
             return None;
         }
         let record = self.try_read(cursor).expect("a journal reads what it wrote");
@@ -142,23 +161,25 @@ impl Journal {
         std::iter::from_fn(move || self.read(&mut cursor))
     }
 
+    /// What the game is found by.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.records().next().and_then(|record| record.event.marks().cloned()).unwrap_or_default()
+    }
+
     /// The moves, first to last.
     #[must_use]
     pub fn moves(&self) -> Vec<Moved> {
-        let mut moves = Vec::with_capacity(usize::try_from(self.end.ply).unwrap_or(0));
-        moves.extend(self.records().filter_map(|record| {
+        let moves = self.records().filter_map(|record| {
             let Kind::Moved(moved) = record.event.kind else { return None };
             Some(moved)
-        }));
-        moves
+        });
+        moves.collect()
     }
 
     /// The game as of a sequence, and the cursor after it; `None` if that is 0 or lies beyond the head.
     #[must_use]
     pub fn fold_to(&self, sequence: u64) -> Option<(Game, Cursor)> {
-        if sequence > self.head() {
-            return None;
-        }
         let mut cursor = Cursor::default();
         let mut game: Option<Game> = None;
         while cursor.sequence() < sequence {
@@ -176,10 +197,8 @@ impl Journal {
     pub fn may_hold(&self, request_id: u128) -> bool {
         memchr::memmem::find(&self.bytes, &request_id.to_be_bytes()).is_some()
     }
+}
 
-    /// How much memory its records take.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.bytes.capacity()
-    }
+fn hints_of(game: &Game) -> Hints {
+    Hints { since: game.running().map(|(_, since)| since), ply: game.line().ply() }
 }

@@ -22,5 +22,5 @@ pub use decide::{ABSENCE_NOTICE, create, decide, resume};
 pub use event::{AbortedBy, Ending, Event, Kind, Moved, OfferResult, Record};
 pub use journal::{Cursor, Journal};
 pub use refusal::Refusal;
-pub use settings::{Settings, ruleset_hash};
+pub use settings::{Creation, Marks, Settings, ruleset_hash};
 pub use state::{Due, DueKind, Game, Offer, Status};

@@ -1,12 +1,14 @@
 //! How a game was set up: fixed at creation, shared by all who look at the game.
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 use super::clock::{ClockStart, Span, TimeControl};
 use crate::rules::{Position, Ruleset};
 
 /// The settings of a game. The ranges are checked at the door (`service::decode`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// The name of the preset that the ruleset was made from.
     pub preset: &'static str,
@@ -30,10 +32,31 @@ pub struct Settings {
     pub idle_limit: Span,
     /// Whether only its tokens and the creator may see it.
     pub private: bool,
+}
+
+/// What a game is found by again. Play does not need it, so it is kept in the game's log alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
     /// Labels to find it by.
     pub labels: Vec<String>,
     /// The creator's own reference.
     pub external_reference: String,
+}
+
+/// A game as its creator asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// How it is set up. Games that are set up alike share it.
+    pub settings: Arc<Settings>,
+    /// What it is found by again.
+    pub marks: Marks,
+}
+
+impl From<Settings> for Creation {
+    /// A game without marks.
+    fn from(settings: Settings) -> Self {
+        Self { settings: Arc::new(settings), marks: Marks::default() }
+    }
 }
 
 /// The hash of a ruleset's switches, as `rules.md` section 6 defines it: the first 8 bytes of a

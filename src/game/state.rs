@@ -91,9 +91,10 @@ impl Game {
     /// The game that a creation's record makes; `None` if the record is no creation.
     #[must_use]
     pub fn from_creation(record: &Record) -> Option<Self> {
-        let Kind::Created(settings) = &record.event.kind else {
+        let Kind::Created(creation) = &record.event.kind else {
             return None;
         };
+        let settings = &creation.settings;
         let at = record.event.at;
         let mut game = Self {
             line: Line::new(settings.start, settings.ruleset),
@@ -323,6 +324,15 @@ impl Game {
     #[must_use]
     pub fn running(&self) -> Option<(Side, Time)> {
         Some((self.line.position().side_to_move(), self.running_since?))
+    }
+
+    /// Shares the settings of other games that are set up alike.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn share_settings(&mut self, shared: Arc<Settings>) {
+        assert_eq!(self.settings, shared, "only games that are set up alike share");
+        self.settings = shared;
     }
 
     /// How the game was set up.

@@ -122,7 +122,7 @@ impl Position {
     #[must_use]
     #[inline]
     pub fn at(&self, square: Square) -> Option<Piece> {
-        let cell = self.cells[square.index() / 2 & 31] >> nibble(square) & 15;
+        let cell = self.cells[byte_of(square)] >> nibble(square) & 15;
         let blue = u8::from(self.held[1].contains(square)) << 4;
         PIECES[usize::from((cell | blue) & 31)]
     }
@@ -295,7 +295,7 @@ impl Position {
     #[inline]
     fn put(&mut self, square: Square, piece: Piece) {
         let side = piece.side.index();
-        self.cells[square.index() / 2 & 31] |= (piece.animal as u8 + 1) << nibble(square);
+        self.cells[byte_of(square)] |= (piece.animal as u8 + 1) << nibble(square);
         self.squares[side][piece.animal.index()] = square.byte();
         self.held[side] = self.held[side].with(square);
     }
@@ -304,7 +304,7 @@ impl Position {
     fn remove(&mut self, square: Square) -> Option<Piece> {
         let piece = self.at(square)?;
         let side = piece.side.index();
-        self.cells[square.index() / 2 & 31] &= 0xf0 >> nibble(square);
+        self.cells[byte_of(square)] &= 0xf0 >> nibble(square);
         self.squares[side][piece.animal.index()] = ABSENT;
         self.held[side] = self.held[side].without(square);
         Some(piece)
@@ -335,7 +335,13 @@ impl FromStr for Position {
 /// Where in its byte a square's cell begins.
 #[inline]
 const fn nibble(square: Square) -> u32 {
-    if square.index() % 2 == 0 { 0 } else { 4 }
+    if square.index().is_multiple_of(2) { 0 } else { 4 }
+}
+
+/// The byte of a square's cell.
+#[inline]
+const fn byte_of(square: Square) -> usize {
+    (square.index() / 2) & 31
 }
 
 /// The piece of each cell, 16 more for Blue's.

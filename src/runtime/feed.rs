@@ -113,7 +113,7 @@ impl Watch {
         let mut replaces = false;
         let seat = match options.seat {
             Some(side) => {
-                let streams = &mut inner.seat_streams[side.index()];
+                let streams = &mut inner.busy.seat_streams[side.index()];
                 replaces = streams.len() >= STREAMS_PER_SEAT;
                 if replaces {
                     streams.remove(0).replaced.store(true, Ordering::Release);
@@ -124,14 +124,14 @@ impl Watch {
             }
             None => {
                 let limit = slot.house().limits.watchers_a_game;
-                if inner.spectators >= limit {
+                if inner.busy.spectators >= limit {
                     return Err(WatchFault::TooManyWatchers { limit });
                 }
-                inner.spectators += 1;
+                inner.busy.spectators += 1;
                 None
             }
         };
-        let feed = inner.feed.get_or_insert_with(|| watch::Sender::new(head));
+        let feed = inner.busy.feed.get_or_insert_with(|| watch::Sender::new(head));
         if replaces {
             // Wakes the stream that has just been replaced.
             feed.send_replace(head);
@@ -198,12 +198,12 @@ impl Watch {
         let inner = self.slot.lock();
         if std::mem::take(&mut self.snapshot_due) {
             let view = inner.view(self.slot.house().clock.now())?;
-            self.seen = Some((view.game.clone(), inner.journal.end()));
+            self.seen = Some((view.game.clone(), inner.journal.end(&view.game)));
             return Some(Told::Snapshot(Box::new(view)));
         }
         let mut cursor = self.seen.as_ref().map_or_else(Cursor::default, |(_, cursor)| *cursor);
         let record = inner.journal.read(&mut cursor)?;
-        let behind = inner.journal.head() - record.sequence;
+        let behind = inner.game.as_ref().map_or(0, Game::sequence) - record.sequence;
         self.slot.house().gauges.told(usize::try_from(behind).unwrap_or(usize::MAX));
         drop(inner);
         let game = match self.seen.take() {
@@ -238,20 +238,22 @@ impl Drop for Watch {
         let mut departed = None;
         match &self.seat {
             Some((side, flag)) => {
-                let streams = &mut inner.seat_streams[side.index()];
+                let streams = &mut inner.busy.seat_streams[side.index()];
                 let before = streams.len();
                 streams.retain(|other| !Arc::ptr_eq(other, flag));
                 if streams.is_empty() && before > 0 {
                     departed = Some(*side);
                 }
             }
-            None => inner.spectators = inner.spectators.saturating_sub(1),
+            None => inner.busy.spectators = inner.busy.spectators.saturating_sub(1),
         }
-        if inner.spectators == 0 && inner.seat_streams.iter().all(Vec::is_empty) {
-            inner.feed = None;
+        if inner.busy.spectators == 0 && inner.busy.seat_streams.iter().all(Vec::is_empty) {
+            inner.busy.feed = None;
         }
         if let Some(side) = departed {
             self.slot.enter_silently(inner, Command::Depart(side));
+        } else {
+            inner.busy.rest();
         }
     }
 }

@@ -17,6 +17,20 @@ const SPANS: [u64; 15] =
 /// The upper bounds of the buckets that events behind are counted in.
 const EVENTS: [u64; 7] = [0, 1, 3, 10, 30, 100, 1_000];
 
+// What is counted by rule or reason is found by its place in the list of all, which its number must be.
+const _: () = {
+    let mut place = 0;
+    while place < Rule::ALL.len() {
+        assert!(Rule::ALL[place] as usize == place);
+        place += 1;
+    }
+    let mut place = 0;
+    while place < Reason::ALL.len() {
+        assert!(Reason::ALL[place] as usize == place);
+        place += 1;
+    }
+};
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -88,12 +102,6 @@ impl Histogram {
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let bounds = self.bounds.iter().copied().map(Some).chain([None]);
         bounds.zip(self.buckets.iter().map(Count::read))
-    }
-
-    /// How many there were in all.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().map(Count::read).sum()
     }
 }
 

@@ -8,9 +8,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::ids::GameId;
 use super::time::Clock;
-use crate::game::{Event, Journal, Record, Time};
+use crate::game::{Event, Game, Journal, Record, Time};
 
 /// An answer that takes time.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -49,11 +51,22 @@ impl fmt::Debug for Append {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault;
 
+/// How a log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogHealth {
+    /// It writes.
+    Fine,
+    /// It cannot write now, and tries again by itself.
+    Failing,
+    /// It writes no more in this run of the server.
+    Closed,
+}
+
 /// What a log holds of earlier runs of the server.
 #[derive(Debug)]
 pub struct Past {
-    /// The games that are not forgotten, open and finished, each with all its records.
-    pub games: Vec<(GameId, Journal)>,
+    /// The games that are not forgotten, open and finished, each with all its records and as they left it.
+    pub games: Vec<(GameId, Game, Journal)>,
     /// The last sign of life of the earlier run, never before the last record: from here on, no clock ran.
     pub down_since: Time,
 }
@@ -76,6 +89,11 @@ pub trait Log: Send + Sync + 'static {
     /// Whether what is written outlasts this run of the server.
     fn outlasts(&self) -> bool {
         false
+    }
+
+    /// How it is, and how that changes.
+    fn health(&self) -> watch::Receiver<LogHealth> {
+        watch::channel(LogHealth::Fine).1
     }
 }
 

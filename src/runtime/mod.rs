@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub mod disk;
 pub mod feed;
 pub mod gauges;
 pub mod ids;
@@ -14,11 +15,12 @@ pub mod time;
 mod timers;
 pub mod token;
 
+pub use disk::{DataFile, Keep, OpenFault, ReadFile, SqliteLog, token_key_beside};
 pub use feed::{Cut, Told, Watch};
 pub use gauges::Gauges;
 pub use ids::{GameId, Ids, RandomIds};
 pub use load::Load;
-pub use log::{Append, Appended, Log, LogFault, MemoryLog, Past};
+pub use log::{Append, Appended, Log, LogFault, LogHealth, MemoryLog, Past};
 pub use registry::{Filter, Limits, Registry};
 pub use slot::{Answer, Fault, Slot, View};
 pub use time::{Clock, ManualClock, SystemClock};

@@ -1,6 +1,6 @@
 //! All games of the server: making, finding, listing and forgetting them, and waking them in time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,14 +11,17 @@ use super::gauges::Gauges;
 use super::ids::{GameId, Ids};
 use super::load::Load;
 use super::locked;
-use super::log::{Log, Past};
+use super::log::{Log, LogHealth, Past};
 use super::slot::{Fault, Reply, Slot, Waiting};
 use super::time::Clock;
 use super::timers::Timers;
-use crate::game::{ClockStart, Game, Request, Settings, Span, Status, Time};
+use crate::game::{ClockStart, Creation, Game, Marks, Request, Settings, Span, Status, Time};
 
 /// How far ahead a game's start may lie.
 const FARTHEST_START: Span = Span::from_days(366);
+
+/// So many settings are kept without a look whether they are in use.
+const FEW_SETTINGS: usize = 64;
 
 /// How much the server takes upon itself.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +49,35 @@ pub struct House {
     pub(super) load: Arc<Load>,
     open: AtomicUsize,
     finished: Mutex<VecDeque<(Time, GameId)>>,
+    /// How games are set up: mostly alike.
+    settings: Mutex<Shared>,
     /// Places whose game could not be created.
-    abandoned: Mutex<Vec<GameId>>,
+    abandoned: Mutex<Vec<(GameId, Option<u128>)>>,
+}
+
+/// Settings that games share.
+#[derive(Default)]
+struct Shared {
+    known: HashSet<Arc<Settings>>,
+    /// How many there were after those that no game uses had been given up.
+    in_use: usize,
 }
 
 impl House {
+    /// The one copy of these settings.
+    fn share(&self, settings: Arc<Settings>) -> Arc<Settings> {
+        let mut shared = locked(&self.settings);
+        if let Some(known) = shared.known.get(&settings) {
+            return Arc::clone(known);
+        }
+        if shared.known.len() > 2 * shared.in_use + FEW_SETTINGS {
+            shared.known.retain(|settings| Arc::strong_count(settings) > 1);
+            shared.in_use = shared.known.len();
+        }
+        shared.known.insert(Arc::clone(&settings));
+        settings
+    }
+
     /// Notes that a game has ended.
     pub(super) fn ended(&self, game: GameId, now: Time) {
         self.open.fetch_sub(1, Ordering::AcqRel);
@@ -62,8 +89,8 @@ impl House {
     }
 
     /// Notes that a game could not be created, even though its creator may have gone.
-    pub(super) fn abandoned(&self, game: GameId) {
-        locked(&self.abandoned).push(game);
+    pub(super) fn abandoned(&self, game: GameId, created_by: Option<u128>) {
+        locked(&self.abandoned).push((game, created_by));
         self.timers.look_again();
     }
 
@@ -110,12 +137,11 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, game: &Game) -> bool {
-        let settings = game.settings();
+    fn admits(&self, game: &Game, marks: &Marks) -> bool {
         self.status.is_none_or(|status| status == game.status())
-            && self.label.as_ref().is_none_or(|label| settings.labels.contains(label))
-            && self.external_reference.as_ref().is_none_or(|wanted| *wanted == settings.external_reference)
-            && (self.private_too || !settings.private)
+            && self.label.as_ref().is_none_or(|label| marks.labels.contains(label))
+            && self.external_reference.as_ref().is_none_or(|wanted| *wanted == marks.external_reference)
+            && (self.private_too || !game.settings().private)
     }
 }
 
@@ -134,6 +160,7 @@ impl Registry {
             load: Arc::new(Load::new(limits.calls)),
             open: AtomicUsize::new(0),
             finished: Mutex::default(),
+            settings: Mutex::default(),
             abandoned: Mutex::default(),
         };
         let (games, creations) = (RwLock::default(), Mutex::default());
@@ -165,14 +192,15 @@ impl Registry {
     pub fn restore(&self, past: Past) {
         let mut finished = Vec::new();
         let mut open = Vec::new();
-        for (id, journal) in past.games {
-            let Some(slot) = Slot::restored(id, journal, Arc::clone(&self.house)).map(Arc::new) else { continue };
+        for (id, mut game, journal) in past.games {
+            game.share_settings(self.house.share(Arc::clone(game.settings())));
+            let (status, ended_at) = (game.status(), game.ended_at());
+            let slot = Arc::new(Slot::restored(id, game, journal, Arc::clone(&self.house)));
             if let Some(request) = slot.created_by() {
                 locked(&self.creations).insert(request, Arc::clone(&slot));
             }
-            let (status, ended_at) = slot.lock().game.as_ref().map(|game| (game.status(), game.ended_at())).unzip();
-            self.house.gauges.moved_on(None, status);
-            match ended_at.flatten() {
+            self.house.gauges.moved_on(None, Some(status));
+            match ended_at {
                 Some(at) => finished.push((at, id)),
                 None => open.push(Arc::clone(&slot)),
             }
@@ -190,8 +218,9 @@ impl Registry {
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn new_game(&self, settings: Arc<Settings>, request: Option<Request>) -> Result<(GameId, Reply), Fault> {
-        let (slot, waiting) = self.enter_creation(settings, request)?;
+    pub async fn new_game(&self, creation: Creation, request: Option<Request>) -> Result<(GameId, Reply), Fault> {
+        let settings = self.house.share(creation.settings);
+        let (slot, waiting) = self.enter_creation(Creation { settings, ..creation }, request)?;
         let reply = waiting.reply().await;
         if reply.is_err() {
             self.sweep_abandoned();
@@ -200,10 +229,10 @@ impl Registry {
     }
 
     /// Finds or makes the place, and enters the creation there.
-    fn enter_creation(&self, settings: Arc<Settings>, request: Option<Request>) -> Result<(Arc<Slot>, Waiting), Fault> {
+    fn enter_creation(&self, creation: Creation, request: Option<Request>) -> Result<(Arc<Slot>, Waiting), Fault> {
         let Some(request) = request else {
-            let slot = self.make_room(&settings, None)?;
-            let waiting = slot.create(settings, None);
+            let slot = self.make_room(&creation.settings)?;
+            let waiting = slot.create(Arc::new(creation), None);
             return Ok((slot, waiting));
         };
         // One step under the lock: a place that is found here is not given up before it is used.
@@ -211,24 +240,24 @@ impl Registry {
         let slot = match creations.get(&request.id) {
             Some(slot) => Arc::clone(slot),
             None => {
-                let slot = self.make_room(&settings, Some(request.id))?;
+                let slot = self.make_room(&creation.settings)?;
                 creations.insert(request.id, Arc::clone(&slot));
                 slot
             }
         };
-        let waiting = slot.create(settings, Some(request));
+        let waiting = slot.create(Arc::new(creation), Some(request));
         Ok((slot, waiting))
     }
 
     /// Gives up the places whose game could not be created: a repeat shall begin anew.
     fn sweep_abandoned(&self) {
         let abandoned = std::mem::take(&mut *locked(&self.house.abandoned));
-        for slot in abandoned.into_iter().filter_map(|id| self.find(id)) {
+        for (slot, created_by) in abandoned.into_iter().filter_map(|(id, by)| Some((self.find(id)?, by))) {
             let mut creations = locked(&self.creations);
             if !slot.is_abandoned() {
                 continue;
             }
-            if let Some(request) = slot.created_by() {
+            if let Some(request) = created_by {
                 creations.remove(&request);
             }
             if self.games_mut().remove(&slot.id()).is_some() {
@@ -238,7 +267,7 @@ impl Registry {
     }
 
     /// A place for a game yet to be created. What a repeat must not be refused for is asked here.
-    fn make_room(&self, settings: &Settings, created_by: Option<u128>) -> Result<Arc<Slot>, Fault> {
+    fn make_room(&self, settings: &Settings) -> Result<Arc<Slot>, Fault> {
         if *self.house.stop.borrow() {
             return Err(Fault::Stopping);
         }
@@ -255,7 +284,7 @@ impl Registry {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < limit).then_some(open + 1));
         taken.map_err(|_| Fault::TooManyGames { limit })?;
         let id = self.ids.next(now);
-        let slot = Arc::new(Slot::new(id, created_by, Arc::clone(&self.house)));
+        let slot = Arc::new(Slot::new(id, Arc::clone(&self.house)));
         self.games_mut().insert(id, Arc::clone(&slot));
         Ok(slot)
     }
@@ -276,12 +305,14 @@ impl Registry {
     }
 
     /// Up to `most` games after `after` that the filter admits, oldest first, with the time settled.
-    pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game)> {
+    pub fn list(&self, filter: &Filter, after: Option<GameId>, most: usize) -> Vec<(GameId, Game, Marks)> {
         self.wake_due(self.house.clock.now());
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let games = self.games();
         let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
-            slot.lock().game.as_ref().filter(|game| filter.admits(game)).map(|game| (*id, game.clone()))
+            let inner = slot.lock();
+            let (game, marks) = (inner.game.as_ref()?, inner.journal.marks());
+            filter.admits(game, &marks).then(|| (*id, game.clone(), marks))
         });
         admitted.take(most).collect()
     }
@@ -294,6 +325,18 @@ impl Registry {
             .iter()
             .filter(|(_, slot)| slot.lock().game.as_ref().is_some_and(|game| game.status() != Status::Ended));
         open.map(|(id, _)| *id).collect()
+    }
+
+    /// Turns true when the server stops.
+    #[must_use]
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.house.stop.subscribe()
+    }
+
+    /// How the log is, and how that changes.
+    #[must_use]
+    pub fn log_health(&self) -> watch::Receiver<LogHealth> {
+        self.house.log.health()
     }
 
     /// Whether its games outlast this run of the server.

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
@@ -23,8 +24,8 @@ use super::locked;
 use super::log::{Append, Appended, Later, LogFault};
 use super::registry::House;
 use crate::game::{
-    Caller, ClockStart, Command, Event, Game, Journal, Kind, Moved, Record, Refusal, Request, Settings, Span, Status,
-    Time, create, decide, resume,
+    Caller, ClockStart, Command, Creation, Event, Game, Journal, Kind, Marks, Moved, Record, Refusal, Request,
+    Settings, Span, Status, Time, create, decide, resume,
 };
 use crate::rules::Side;
 
@@ -38,37 +39,89 @@ const AFTER_FAILURE: Span = Span::from_secs(1);
 /// A game at the server.
 pub struct Slot {
     id: GameId,
-    /// The creator's request id that it is found by again.
-    created_by: Option<u128>,
     house: Arc<House>,
     inner: Mutex<Inner>,
 }
 
-/// What the lock guards.
+/// What the lock guards. A million games wait for their next move, and this is what each of them costs.
 pub(super) struct Inner {
     /// `None` until the creation is written.
     pub(super) game: Option<Game>,
     /// The log of the game, as far as it is believed.
     pub(super) journal: Journal,
+    /// What exists only while something goes on.
+    pub(super) busy: Busy,
+    /// The time for which the timers have an entry of this game.
+    scheduled: Option<Time>,
+    /// By seat: the ply after that of its latest submitted move, or 0: its first of a ply is never shed.
+    moved_at: [u32; 2],
+}
+
+/// Somebody waits, writes or watches, or something is not as it should be.
+#[derive(Default)]
+pub(super) struct Doings {
     queue: VecDeque<Entry>,
+    /// The creator's request id, while the game is being created.
+    created_by: Option<u128>,
     /// Whether a task waits for the log on behalf of the head; whoever finds `true` only enters.
     writing: bool,
     /// Set while the log may hold more than is believed.
-    fence: Option<Fence>,
+    fence: Option<Box<Fence>>,
     /// What tells watchers of new records; exists while somebody watches.
     pub(super) feed: Option<watch::Sender<u64>>,
     /// The open streams of the seats, oldest first.
     pub(super) seat_streams: [Vec<Arc<StreamFlag>>; 2],
     /// How many watch that are no seat's.
     pub(super) spectators: usize,
-    /// The time for which the timers have an entry of this game.
-    scheduled: Option<Time>,
     /// After a failure: when to look again, whatever is due until then.
     retry_at: Option<Time>,
     /// The server was down since then, and that has not been written into the game yet.
     down_since: Option<Time>,
-    /// The ply of each seat's latest submitted move: its first of a ply is never shed.
-    moved_at: [Option<u32>; 2],
+}
+
+/// The [`Doings`] of a game in which something goes on: read, they are always there; they take room
+/// from the first time that they are changed until nothing goes on any more.
+#[derive(Default)]
+pub(super) struct Busy(Option<Box<Doings>>);
+
+impl Busy {
+    /// Gives the room back if nothing goes on.
+    pub(super) fn rest(&mut self) {
+        if self.is_at_rest() {
+            self.0 = None;
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let idle = self.queue.is_empty() && !self.writing && self.fence.is_none();
+        let unwatched = self.spectators == 0 && self.seat_streams.iter().all(Vec::is_empty);
+        idle && unwatched && self.retry_at.is_none() && self.down_since.is_none()
+    }
+}
+
+impl Deref for Busy {
+    type Target = Doings;
+
+    fn deref(&self) -> &Doings {
+        static NONE: Doings = Doings {
+            queue: VecDeque::new(),
+            created_by: None,
+            writing: false,
+            fence: None,
+            feed: None,
+            seat_streams: [Vec::new(), Vec::new()],
+            spectators: 0,
+            retry_at: None,
+            down_since: None,
+        };
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Busy {
+    fn deref_mut(&mut self) -> &mut Doings {
+        self.0.get_or_insert_default()
+    }
 }
 
 /// Something that waits to be judged.
@@ -84,7 +137,7 @@ struct Entry {
 }
 
 enum Ask {
-    Create(Arc<Settings>),
+    Create(Arc<Creation>),
     Command(Command),
 }
 
@@ -157,6 +210,8 @@ pub struct View {
     pub game: Game,
     /// Its moves so far, first to last.
     pub moves: Vec<Moved>,
+    /// What it is found by.
+    pub marks: Marks,
     /// When this held.
     pub now: Time,
 }
@@ -179,41 +234,27 @@ impl Waiting {
 }
 
 impl Slot {
-    pub(super) fn new(id: GameId, created_by: Option<u128>, house: Arc<House>) -> Self {
-        let inner = Inner {
-            game: None,
-            journal: Journal::default(),
-            queue: VecDeque::new(),
-            writing: false,
-            fence: None,
-            feed: None,
-            seat_streams: [Vec::new(), Vec::new()],
-            spectators: 0,
-            scheduled: None,
-            retry_at: None,
-            down_since: None,
-            moved_at: [None; 2],
-        };
-        Self { id, created_by, house, inner: Mutex::new(inner) }
+    pub(super) fn new(id: GameId, house: Arc<House>) -> Self {
+        let inner =
+            Inner { game: None, journal: Journal::default(), busy: Busy::default(), scheduled: None, moved_at: [0; 2] };
+        Self { id, house, inner: Mutex::new(inner) }
     }
 
-    /// The place of a game that an earlier run of the server wrote; `None` if its journal is of no game.
-    pub(super) fn restored(id: GameId, journal: Journal, house: Arc<House>) -> Option<Self> {
-        let (game, _) = journal.fold_to(journal.head())?;
-        let created_by = journal.records().next()?.event.request.map(|request| request.id);
-        let slot = Self::new(id, created_by, house);
+    /// The place of a game that an earlier run of the server wrote.
+    pub(super) fn restored(id: GameId, game: Game, journal: Journal, house: Arc<House>) -> Self {
+        let slot = Self::new(id, house);
         {
             let mut inner = slot.lock();
             inner.game = Some(game);
             inner.journal = journal;
         }
-        Some(slot)
+        slot
     }
 
     /// Notes in an open game that the server was down: the first entry of its queue, before any call.
     pub(super) fn resume(self: &Arc<Self>, down_since: Time) {
         let mut inner = self.lock();
-        inner.down_since = Some(down_since);
+        inner.busy.down_since = Some(down_since);
         if let Some(game) = &mut inner.game {
             // Who was there until then is not known, and counts as having been.
             Side::ALL.into_iter().for_each(|side| game.depart(side, down_since));
@@ -227,8 +268,10 @@ impl Slot {
         self.id
     }
 
+    /// The creator's request id that it is found by again.
     pub(super) fn created_by(&self) -> Option<u128> {
-        self.created_by
+        let creation = self.lock().journal.records().next()?;
+        creation.event.request.map(|request| request.id)
     }
 
     pub(super) fn house(&self) -> &Arc<House> {
@@ -252,9 +295,11 @@ impl Slot {
     }
 
     /// Enters the creation of the game.
-    pub(super) fn create(self: &Arc<Self>, settings: Arc<Settings>, request: Option<Request>) -> Waiting {
+    pub(super) fn create(self: &Arc<Self>, creation: Arc<Creation>, request: Option<Request>) -> Waiting {
         let (reply, answer) = oneshot::channel();
-        self.enter(self.lock(), None, Ask::Create(settings), request, Some(reply));
+        let mut inner = self.lock();
+        inner.busy.created_by = request.map(|request| request.id);
+        self.enter(inner, None, Ask::Create(creation), request, Some(reply));
         Waiting(answer)
     }
 
@@ -285,7 +330,7 @@ impl Slot {
         self.look(seat, Inner::view).await.ok_or(Fault::NoSuchGame)
     }
 
-    /// Looks at the game, with the time settled, and leaves its moves out.
+    /// Looks at the game, with the time settled, and leaves its moves and its marks out.
     ///
     /// # Errors
     /// [`Fault::NoSuchGame`] if it was never created.
@@ -320,7 +365,9 @@ impl Slot {
         let mut inner = self.lock();
         if inner.scheduled == Some(at) {
             inner.scheduled = None;
-            inner.retry_at = None;
+            if inner.busy.retry_at.is_some() {
+                inner.busy.retry_at = None;
+            }
         }
         self.enter_silently(inner, Command::Tick);
     }
@@ -340,20 +387,21 @@ impl Slot {
     ) {
         // Stamp and place in the queue are one step under the lock: the queue is in order of arrival.
         let arrival = self.house.clock.now();
-        inner.queue.push_back(Entry { arrival, shows, ask, request, reply, repeats: Vec::new() });
+        inner.busy.queue.push_back(Entry { arrival, shows, ask, request, reply, repeats: Vec::new() });
         self.drain(inner);
     }
 
     /// Judges what waits, unless a task is at it already.
     fn drain(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>) {
-        while !inner.writing && !inner.queue.is_empty() {
+        while !inner.busy.writing && !inner.busy.queue.is_empty() {
             self.unharmed(&mut inner, |inner| self.step(inner));
         }
-        if !inner.writing {
+        if !inner.busy.writing {
             self.schedule(&mut inner);
             if inner.is_abandoned() {
-                self.house.abandoned(self.id);
+                self.house.abandoned(self.id, inner.busy.created_by);
             }
+            inner.busy.rest();
         }
     }
 
@@ -397,7 +445,7 @@ impl Slot {
             Next::Append { own: true, .. } => {}
             Next::Answer(reply) => self.house.gauges.answered(reply),
         }
-        if let Some(head) = inner.queue.front() {
+        if let Some(head) = inner.busy.queue.front() {
             self.house.gauges.judged(now.since(head.arrival));
         }
     }
@@ -407,8 +455,8 @@ impl Slot {
         match appended {
             Appended::Written(written) => self.believe(inner, Record { sequence, written, event }, own),
             Appended::Failed => self.give_up(inner, Fault::LogFailed),
-            Appended::Conflict => inner.fence = Some(Fence::Head { event, own: false }),
-            Appended::Unknown => inner.fence = Some(Fence::Head { event, own }),
+            Appended::Conflict => inner.busy.fence = Some(Box::new(Fence::Head { event, own: false })),
+            Appended::Unknown => inner.busy.fence = Some(Box::new(Fence::Head { event, own })),
         }
     }
 
@@ -417,7 +465,7 @@ impl Slot {
         self.go_on_later(inner, tail, |slot, inner, tail| match tail.unwrap_or(Err(LogFault)) {
             Ok(records) => slot.believe_tail(inner, records),
             Err(LogFault) => {
-                inner.fence = Some(Fence::Earlier);
+                inner.busy.fence = Some(Box::new(Fence::Earlier));
                 slot.give_up(inner, Fault::FateUnknown);
             }
         });
@@ -425,8 +473,8 @@ impl Slot {
 
     /// Believes what the log holds more. The head's own event answers it; after other news it is judged again.
     fn believe_tail(&self, inner: &mut Inner, records: Vec<Record>) {
-        let fence = inner.fence.take();
-        let head = match &fence {
+        let fence = inner.busy.fence.take();
+        let head = match fence.as_deref() {
             Some(Fence::Head { event, own }) => Some((event, *own)),
             Some(Fence::Earlier) | None => None,
         };
@@ -450,7 +498,7 @@ impl Slot {
         then: impl FnOnce(&Arc<Self>, &mut Inner, Option<T>) + Send + 'static,
     ) {
         let slot = Arc::clone(self);
-        inner.writing = true;
+        inner.busy.writing = true;
         tokio::spawn(async move {
             let result = poll_fn(|context| {
                 let polled = catch_unwind(AssertUnwindSafe(|| later.as_mut().poll(context)));
@@ -458,7 +506,7 @@ impl Slot {
             });
             let result = result.await;
             let mut inner = slot.lock();
-            inner.writing = false;
+            inner.busy.writing = false;
             slot.unharmed(&mut inner, |inner| then(&slot, inner, result));
             slot.drain(inner);
         });
@@ -466,7 +514,7 @@ impl Slot {
 
     /// Answers the head with a fault of the machinery; what needs no caller is tried again a little later.
     fn give_up(&self, inner: &mut Inner, fault: Fault) {
-        inner.retry_at = Some(self.house.clock.now() + AFTER_FAILURE);
+        inner.busy.retry_at = Some(self.house.clock.now() + AFTER_FAILURE);
         inner.note_presence();
         inner.answer(Err(fault));
     }
@@ -474,18 +522,15 @@ impl Slot {
     /// Believes a written record, and tells: the reply if the head of the queue caused it, the feed.
     fn believe(&self, inner: &mut Inner, record: Record, own: bool) {
         let before = inner.game.as_ref().map(Game::status);
-        match &mut inner.game {
-            Some(game) => game.apply(&record),
-            None => inner.game = Game::from_creation(&record),
-        }
+        let Inner { game, journal, .. } = inner;
+        journal.write(game, &record);
         if matches!(record.event.kind, Kind::Resumed { .. }) {
-            inner.down_since = None;
+            inner.busy.down_since = None;
         }
         if let Some(game) = &inner.game {
             self.house.gauges.believed(&record, before, game.status());
         }
         let sequence = record.sequence;
-        inner.journal.push(&record);
         debug!(game = %self.id, sequence, "event");
         if let Some(ending) = &record.event.ending {
             info!(game = %self.id, outcome = %ending.outcome, "game over");
@@ -494,7 +539,7 @@ impl Slot {
         if own && let Some(game) = inner.game.clone() {
             inner.answer(Ok(Answer { game, record, replayed: false }));
         }
-        if let Some(feed) = &inner.feed {
+        if let Some(feed) = &inner.busy.feed {
             feed.send_replace(sequence);
         }
     }
@@ -502,14 +547,14 @@ impl Slot {
     /// Tells the timers of a deadline that is sooner than the one they know. A later one they find out
     /// about when the time they know has come.
     fn schedule(&self, inner: &mut Inner) {
-        let deadline = inner.retry_at.or_else(|| inner.game.as_ref().and_then(Game::deadline));
+        let deadline = inner.busy.retry_at.or_else(|| inner.game.as_ref().and_then(Game::deadline));
         match (deadline, inner.scheduled) {
             (None, None) => {}
             (None, Some(known)) => {
                 inner.scheduled = None;
                 self.house.timers.forget(known, self.id);
             }
-            (Some(at), Some(known)) if known <= at && inner.retry_at.is_none() => {}
+            (Some(at), Some(known)) if known <= at && inner.busy.retry_at.is_none() => {}
             (Some(at), known) => {
                 inner.scheduled = Some(at);
                 self.house.timers.schedule(at, self.id, known);
@@ -538,17 +583,17 @@ impl Inner {
             return Some(Command::Show(side));
         }
         let due = self.game.as_ref().and_then(Game::deadline).is_some_and(|at| at <= now);
-        (due || self.down_since.is_some()).then_some(Command::Tick)
+        (due || self.busy.down_since.is_some()).then_some(Command::Tick)
     }
 
     fn is_abandoned(&self) -> bool {
-        self.game.is_none() && self.queue.is_empty() && self.fence.is_none()
+        self.game.is_none() && self.busy.queue.is_empty() && self.busy.fence.is_none()
     }
 
     /// The entry of the same request, if it waits to be judged or written.
     fn waiting_twin(&mut self, request: Option<Request>) -> Option<&mut Entry> {
         let request = request?;
-        let twin = self.queue.iter_mut().find(|entry| entry.request == Some(request))?;
+        let twin = self.busy.queue.iter_mut().find(|entry| entry.request == Some(request))?;
         twin.repeats.retain(|repeat| !repeat.is_closed());
         Some(twin)
     }
@@ -561,7 +606,7 @@ impl Inner {
             return Ok(());
         };
         if let Command::Move { side, .. } = command {
-            let ply = self.game.as_ref().map(|game| game.line().ply());
+            let ply = self.game.as_ref().map_or(0, |game| game.line().ply().saturating_add(1));
             if std::mem::replace(&mut self.moved_at[side.index()], ply) != ply {
                 return Ok(());
             }
@@ -569,7 +614,7 @@ impl Inner {
                 return Err(Fault::Busy { limit: load.most() });
             }
         }
-        let waiting = self.queue.iter().filter(|entry| match &entry.ask {
+        let waiting = self.busy.queue.iter().filter(|entry| match &entry.ask {
             Ask::Command(command) => caller_of(command) == Some(caller),
             Ask::Create(_) => false,
         });
@@ -579,7 +624,7 @@ impl Inner {
     /// A look whose caller has gone need not be settled. The head may be under way, and stays.
     fn forget_gone_looks(&mut self) {
         let mut head = true;
-        self.queue.retain(|entry| {
+        self.busy.queue.retain(|entry| {
             let look = matches!(&entry.ask, Ask::Command(Command::Show(_) | Command::Tick));
             let gone = entry.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
             std::mem::take(&mut head) || !(look && gone)
@@ -588,7 +633,7 @@ impl Inner {
 
     /// Streams that came or went are a fact, whatever becomes of their entry.
     fn note_presence(&mut self) {
-        let (Some(entry), Some(game)) = (self.queue.front(), self.game.as_mut()) else {
+        let (Some(entry), Some(game)) = (self.busy.queue.front(), self.game.as_mut()) else {
             return;
         };
         match &entry.ask {
@@ -600,16 +645,16 @@ impl Inner {
 
     /// What to do for the entry at the head of the queue.
     fn judge_head(&mut self) -> Next {
-        if self.fence.is_some() {
+        if self.busy.fence.is_some() {
             return Next::ReadTail;
         }
-        let (Some(entry), game) = (self.queue.front(), &self.game) else {
+        let (Some(entry), game) = (self.busy.queue.front(), &self.game) else {
             return Next::Answer(Box::new(Err(Fault::Internal)));
         };
         let Some(game) = game else {
             return match &entry.ask {
-                Ask::Create(settings) => {
-                    let event = create(Arc::clone(settings), entry.request, entry.arrival);
+                Ask::Create(creation) => {
+                    let event = create(Arc::clone(creation), entry.request, entry.arrival);
                     Next::Append { event, own: true }
                 }
                 Ask::Command(_) => Next::Answer(Box::new(Err(Fault::NoSuchGame))),
@@ -624,7 +669,7 @@ impl Inner {
             Ask::Create(_) => return Next::Answer(Box::new(Err(Fault::RequestIdReused))),
             Ask::Command(command) => command,
         };
-        if let Some(event) = due_first(game, entry, self.down_since) {
+        if let Some(event) = due_first(game, entry, self.busy.down_since) {
             return Next::Append { event, own: false };
         }
         let (arrival, request, command) = (entry.arrival, entry.request, command.clone());
@@ -643,7 +688,7 @@ impl Inner {
 
     /// Answers the entry at the head, and whoever has repeated it, and takes it out of the queue.
     fn answer(&mut self, reply: Reply) {
-        let Some(entry) = self.queue.pop_front() else {
+        let Some(entry) = self.busy.queue.pop_front() else {
             return;
         };
         // A caller may have gone; the next call with its request id tells it all the same.
@@ -655,14 +700,14 @@ impl Inner {
         }
     }
 
-    /// The game without its moves, as a heartbeat needs it.
+    /// The game without its moves and its marks, as a heartbeat needs it.
     pub(super) fn glance(&self, now: Time) -> Option<View> {
-        Some(View { game: self.game.clone()?, moves: Vec::new(), now })
+        Some(View { game: self.game.clone()?, moves: Vec::new(), marks: Marks::default(), now })
     }
 
     pub(super) fn view(&self, now: Time) -> Option<View> {
         let game = self.game.clone()?;
-        Some(View { moves: self.journal.moves(), game, now })
+        Some(View { moves: self.journal.moves(), marks: self.journal.marks(), game, now })
     }
 }
 

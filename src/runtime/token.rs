@@ -18,6 +18,9 @@ const GENERATION: u8 = 1;
 const CLAIMS: usize = 1 + 16 + 1 + 1;
 const MAC: usize = 32;
 
+/// The shortest secret that is taken for a key, in bytes.
+pub const SHORTEST_KEY: usize = 16;
+
 /// Whose token it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seat {
@@ -72,9 +75,25 @@ impl TokenKey {
     /// If the operating system gives no random bytes.
     #[must_use]
     pub fn random() -> Self {
+        Self::new(Self::new_text().as_bytes())
+    }
+
+    /// The key of a file: its text, line ends left out; `None` if that is too short for a secret.
+    #[must_use]
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        let text = text.trim_ascii_end();
+        (text.len() >= SHORTEST_KEY).then(|| Self::new(text))
+    }
+
+    /// A new key as the text of a file.
+    ///
+    /// # Panics
+    /// If the operating system gives no random bytes.
+    #[must_use]
+    pub fn new_text() -> String {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).expect("the operating system gives random bytes");
-        Self::new(&secret)
+        URL_SAFE_NO_PAD.encode(secret) + "\n"
     }
 
     /// The token of a seat of a game.

@@ -59,20 +59,24 @@ impl Keys {
 /// What is known of the connection that a call came on.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionInfo {
-    watches: Arc<AtomicUsize>,
+    pub(super) watches: Watches,
 }
 
-/// One of a connection's watches, for as long as it lives.
+/// The watches that are open of a connection, or of the whole server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watches(Arc<AtomicUsize>);
+
+/// The place of a watch among them, for as long as it lives.
 #[derive(Debug)]
 pub(super) struct WatchPlace(Arc<AtomicUsize>);
 
-impl ConnectionInfo {
-    /// Takes a place for one more watch, if the connection has one left.
+impl Watches {
+    /// Takes a place for one more watch, if there is one left.
     pub(super) fn take_place(&self, limit: usize) -> Option<WatchPlace> {
         let taken = self
-            .watches
+            .0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |watches| (watches < limit).then_some(watches + 1));
-        taken.ok().map(|_| WatchPlace(Arc::clone(&self.watches)))
+        taken.ok().map(|_| WatchPlace(Arc::clone(&self.0)))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +11,9 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::proto as pb;
-use crate::game::{Caller, ClockStart, Request, Settings, Span, Status, Time, TimeControl, move_digest};
+use crate::game::{
+    Caller, ClockStart, Creation, Marks, Request, Settings, Span, Status, Time, TimeControl, move_digest,
+};
 use crate::rules::{JumpBlockers, Ladder, Line, Move, Position, Preset, Ruleset, Side, Square, TigerJump};
 use crate::runtime::ids::parse_uuid;
 use crate::runtime::{Filter, GameId};
@@ -303,7 +306,7 @@ fn labels(labels: Vec<String>) -> Decoded<Vec<String>> {
 }
 
 /// How a new game shall be.
-pub(super) fn settings(request: pb::NewGameRequest) -> Decoded<Settings> {
+pub(super) fn creation(request: pb::NewGameRequest) -> Decoded<Creation> {
     let (preset, ruleset) = ruleset("ruleset", request.ruleset)?;
     let time_control = time_control(request.time_control)?;
     if ruleset.timeouts_to_lose > 1 && matches!(time_control, TimeControl::Increment { .. }) {
@@ -318,7 +321,7 @@ pub(super) fn settings(request: pb::NewGameRequest) -> Decoded<Settings> {
     let refusal_limit = request.refusal_limit.map(|limit| within("refusal_limit", limit, &REFUSALS)).transpose()?;
     let away_limit = request.away_limit.map(|limit| span("away_limit", &limit, &AWAY_LIMIT)).transpose()?;
     let idle_limit = request.idle_limit.map(|limit| span("idle_limit", &limit, &IDLE_LIMIT)).transpose()?;
-    Ok(Settings {
+    let settings = Settings {
         preset,
         start: position("start_position", &request.start_position, &ruleset)?,
         ruleset,
@@ -330,9 +333,12 @@ pub(super) fn settings(request: pb::NewGameRequest) -> Decoded<Settings> {
         away_limit,
         idle_limit: idle_limit.unwrap_or(DEFAULT_IDLE_LIMIT),
         private: request.private,
+    };
+    let marks = Marks {
         labels: labels(request.labels)?,
         external_reference: text("external_reference", request.external_reference, REFERENCE_BYTES)?,
-    })
+    };
+    Ok(Creation { settings: Arc::new(settings), marks })
 }
 
 /// The position that a line of moves leads to, every move of it judged, and how the line ended.

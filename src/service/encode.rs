@@ -4,7 +4,7 @@ use prost_types::{Duration, Timestamp};
 
 use super::proto as pb;
 use crate::game::{
-    AbortedBy, ClockStart, Ending, Game, Kind, Moved, Offer, OfferResult, Record, Settings, Span, Status, Time,
+    AbortedBy, ClockStart, Ending, Game, Kind, Marks, Moved, Offer, OfferResult, Record, Settings, Span, Status, Time,
     TimeControl, ruleset_hash,
 };
 use crate::rules::{
@@ -151,7 +151,7 @@ fn clock_start(start: ClockStart) -> Option<pb::ClockStart> {
     Some(pb::ClockStart { kind: Some(kind) })
 }
 
-fn settings(settings: &Settings) -> pb::GameSettings {
+fn settings(settings: &Settings, marks: &Marks) -> pb::GameSettings {
     pb::GameSettings {
         ruleset: Some(ruleset(settings.preset, &settings.ruleset)),
         start_position: settings.start.to_string(),
@@ -163,8 +163,8 @@ fn settings(settings: &Settings) -> pb::GameSettings {
         away_limit: settings.away_limit.map(span),
         idle_limit: Some(span(settings.idle_limit)),
         private: settings.private,
-        labels: settings.labels.clone(),
-        external_reference: settings.external_reference.clone(),
+        labels: marks.labels.clone(),
+        external_reference: marks.external_reference.clone(),
     }
 }
 
@@ -238,7 +238,7 @@ fn refusals(game: &Game, side: Side) -> Option<u32> {
 }
 
 pub(super) fn game(id: GameId, view: &View, asked_by: Option<Side>) -> pb::Game {
-    let View { game, moves, now } = view;
+    let View { game, moves, marks, now } = view;
     pb::Game {
         game_id: id.to_string(),
         status: status(game.status()).into(),
@@ -251,7 +251,7 @@ pub(super) fn game(id: GameId, view: &View, asked_by: Option<Side>) -> pb::Game 
         open_offer: game.offer().map(offer),
         presence: Some(presence(game)),
         outcome: game.ending().map(ending),
-        settings: Some(settings(game.settings())),
+        settings: Some(settings(game.settings(), marks)),
         server_time: Some(time(*now)),
         created_at: Some(time(game.created_at())),
         started_at: game.started_at().map(time),
@@ -262,7 +262,7 @@ pub(super) fn game(id: GameId, view: &View, asked_by: Option<Side>) -> pb::Game 
     }
 }
 
-pub(super) fn summary(id: GameId, game: &Game) -> pb::GameSummary {
+pub(super) fn summary(id: GameId, game: &Game, marks: &Marks) -> pb::GameSummary {
     let settings = game.settings();
     pb::GameSummary {
         game_id: id.to_string(),
@@ -273,8 +273,8 @@ pub(super) fn summary(id: GameId, game: &Game) -> pb::GameSummary {
         ruleset_hash: ruleset_hash(&settings.ruleset),
         is_match: settings.is_match,
         private: settings.private,
-        labels: settings.labels.clone(),
-        external_reference: settings.external_reference.clone(),
+        labels: marks.labels.clone(),
+        external_reference: marks.external_reference.clone(),
         created_at: Some(time(game.created_at())),
         ended_at: game.ended_at().map(time),
         outcome: game.ending().map(ending),
@@ -312,7 +312,9 @@ fn kind(record: &Record, game: &Game) -> pb::game_event::Kind {
     let event = &record.event;
     let name = |of: Side| i32::from(side(of));
     match &event.kind {
-        Kind::Created(created) => ev::Kind::Created(ev::Created { settings: Some(settings(created)) }),
+        Kind::Created(creation) => {
+            ev::Kind::Created(ev::Created { settings: Some(settings(&creation.settings, &creation.marks)) })
+        }
         Kind::SeatShown { side, starts } => ev::Kind::SeatShown(ev::SeatShown { side: name(*side), starts: *starts }),
         Kind::Started => ev::Kind::Started(ev::Started {}),
         Kind::Moved(moved) => ev::Kind::MoveMade(ev::MoveMade {

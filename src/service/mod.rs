@@ -2,6 +2,8 @@
 //!
 //! The generated types are named here and nowhere else.
 
+pub mod calls;
+
 mod caller;
 mod decode;
 mod encode;
@@ -9,6 +11,7 @@ pub mod health;
 pub mod pace;
 mod referee;
 mod status;
+pub mod tally;
 pub mod trace;
 
 pub use caller::{ConnectionInfo, Keys};

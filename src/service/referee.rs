@@ -9,8 +9,9 @@ use prost::Message;
 use tonic::{Extensions, Request, Response, Status};
 use tracing::{debug, info};
 
-use super::caller::{ConnectionInfo, Identity, Keys, WatchPlace};
+use super::caller::{ConnectionInfo, Identity, Keys, WatchPlace, Watches};
 use super::proto as pb;
+use super::tally::Tally;
 use super::{decode, encode, status};
 use crate::game::{Caller, Command, Kind, Refusal};
 use crate::rules::{Line, PRESETS, Side, Square};
@@ -21,6 +22,8 @@ use crate::runtime::{Answer, Fault, GameId, Registry, Seat, Slot, Told, View, Wa
 /// The limits that the service itself keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceLimits {
+    /// How many watches the server may have open, those of the games' seats apart.
+    pub watches: usize,
     /// How many watches one connection may have open.
     pub watches_a_connection: usize,
 }
@@ -30,6 +33,9 @@ pub struct Referee {
     registry: Arc<Registry>,
     keys: Keys,
     limits: ServiceLimits,
+    tally: Arc<Tally>,
+    /// The watches of those who have no seat.
+    spectators: Watches,
 }
 
 /// Who a caller is to the game it names.
@@ -106,8 +112,8 @@ impl Found {
 impl Referee {
     /// The referee over these games.
     #[must_use]
-    pub fn new(registry: Arc<Registry>, keys: Keys, limits: ServiceLimits) -> Self {
-        Self { registry, keys, limits }
+    pub fn new(registry: Arc<Registry>, keys: Keys, limits: ServiceLimits, tally: Arc<Tally>) -> Self {
+        Self { registry, keys, limits, tally, spectators: Watches::default() }
     }
 
     /// Finds a game for the caller that the metadata proves.
@@ -148,7 +154,8 @@ impl Referee {
     }
 
     fn new_game_response(&self, id: GameId, answer: &Answer) -> pb::NewGameResponse {
-        let view = View { game: answer.game.clone(), moves: Vec::new(), now: answer.record.written };
+        let marks = answer.record.event.marks().cloned().unwrap_or_default();
+        let view = View { game: answer.game.clone(), moves: Vec::new(), marks, now: answer.record.written };
         let token = |seat| self.keys.tokens.issue(id, seat);
         pb::NewGameResponse {
             game: Some(encode::game(id, &view, None)),
@@ -167,9 +174,9 @@ impl pb::referee_service_server::RefereeService for Referee {
         let mut body = request.into_inner();
         let request_id = decode::request_id(&std::mem::take(&mut body.request_id)).map_err(refuse)?;
         let request = decode::request(Caller::Creator, "NewGame", request_id, &body);
-        let settings = Arc::new(decode::settings(body).map_err(refuse)?);
+        let creation = decode::creation(body).map_err(refuse)?;
         let unmade = GameId::from_u128(0);
-        let made = self.registry.new_game(settings, request).await;
+        let made = self.registry.new_game(creation, request).await;
         let (id, reply) = made.map_err(|fault| status::fault(unmade, &fault))?;
         let answer = reply.map_err(|fault| status::fault(id, &fault))?;
         let settings = answer.game.settings();
@@ -195,9 +202,9 @@ impl pb::referee_service_server::RefereeService for Referee {
         let mut games = self.registry.list(&page.filter, page.after, page.size + 1);
         let more = games.len() > page.size;
         games.truncate(page.size);
-        let last = games.last().filter(|_| more).map(|(id, _)| page.token_after(*id));
+        let last = games.last().filter(|_| more).map(|(id, ..)| page.token_after(*id));
         Ok(Response::new(pb::ListGamesResponse {
-            games: games.iter().map(|(id, game)| encode::summary(*id, game)).collect(),
+            games: games.iter().map(|(id, game, marks)| encode::summary(*id, game, marks)).collect(),
             next_page_token: last.unwrap_or_default(),
         }))
     }
@@ -336,22 +343,24 @@ impl pb::referee_service_server::RefereeService for Referee {
         request: Request<pb::WatchGameRequest>,
     ) -> Result<Response<Self::WatchGameStream>, Status> {
         let identity = self.keys.identify(request.metadata());
-        let place = self.watch_place(request.extensions())?;
+        let on_connection = self.watch_place(request.extensions())?;
         let body = request.into_inner();
         let id = decode::game_id(&body.game_id).map_err(refuse)?;
         let heartbeat = decode::heartbeat(body.heartbeat).map_err(refuse)?;
         let found = self.find(identity, id)?;
         let seat = found.role.side();
+        let of_server = self.spectator_place(seat)?;
         let options = WatchOptions { after_sequence: body.after_sequence, heartbeat, seat };
         let watch = Watch::begin(&found.slot, options)
             .await
             .map_err(|fault| status::watch_fault(id, body.after_sequence.unwrap_or(0), &fault))?;
-        let told = stream::unfold((watch, place), move |(mut watch, place)| async move {
+        let (places, tally) = ((on_connection, of_server), Arc::clone(&self.tally));
+        let told = stream::unfold((watch, places, tally), move |(mut watch, places, tally)| async move {
             let message = match watch.next().await? {
                 Ok(told) => Ok(pb::WatchGameResponse { message: Some(message(id, &told, seat)) }),
-                Err(cut) => Err(status::cut(cut)),
+                Err(cut) => Err(status::cut(cut)).inspect_err(|status| tally.failed(status)),
             };
-            Some((message, (watch, place)))
+            Some((message, (watch, places, tally)))
         });
         Ok(Response::new(Box::pin(told)))
     }
@@ -364,7 +373,16 @@ impl Referee {
         let Some(connection) = extensions.get::<ConnectionInfo>() else {
             return Ok(None);
         };
-        connection.take_place(limit).map(Some).ok_or_else(|| status::too_many_watches(limit))
+        connection.watches.take_place(limit).map(Some).ok_or_else(|| status::too_many_watches(limit))
+    }
+
+    /// A place among the server's watches; a seat needs none.
+    fn spectator_place(&self, seat: Option<Side>) -> Result<Option<WatchPlace>, Status> {
+        let limit = self.limits.watches;
+        if seat.is_some() {
+            return Ok(None);
+        }
+        self.spectators.take_place(limit).map(Some).ok_or_else(|| status::too_many_watches_in_all(limit))
     }
 }
 

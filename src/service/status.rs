@@ -76,7 +76,7 @@ impl Draft {
 }
 
 /// The reason as an ErrorInfo carries it: without the prefix of the enum.
-fn name(reason: ErrorReason) -> &'static str {
+pub(super) fn name(reason: ErrorReason) -> &'static str {
     let name = reason.as_str_name();
     name.strip_prefix("ERROR_REASON_").unwrap_or(name)
 }
@@ -234,6 +234,12 @@ pub(super) fn watch_fault(id: GameId, after: u64, fault: &WatchFault) -> Status 
 pub(super) fn too_many_watches(limit: usize) -> Status {
     let message = format!("this connection has its {limit} watches; open another connection");
     Draft::new(Code::ResourceExhausted, ErrorReason::TooManyWatches, message).with("limit", limit).build()
+}
+
+/// The server has its number of watches.
+pub(super) fn too_many_watches_in_all(limit: usize) -> Status {
+    let message = format!("the server has its {limit} watches; try again later");
+    Draft::new(Code::ResourceExhausted, ErrorReason::ServerBusy, message).with("limit", limit).build()
 }
 
 /// Why a watch ends without an outcome.

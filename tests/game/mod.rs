@@ -69,7 +69,7 @@ pub(crate) struct Table {
 impl Table {
     /// A game created at 0.
     pub(crate) fn new(settings: Settings) -> Self {
-        let event = create(Arc::new(settings), None, t(0));
+        let event = create(Arc::new(settings.into()), None, t(0));
         let record = Record { sequence: 1, written: t(0), event };
         let game = Game::from_creation(&record).expect("a creation makes a game");
         Self { game, log: vec![record] }

@@ -17,7 +17,5 @@ pub(crate) fn usual() -> Settings {
         away_limit: None,
         idle_limit: Span::from_days(1),
         private: false,
-        labels: Vec::new(),
-        external_reference: String::new(),
     }
 }

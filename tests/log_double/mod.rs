@@ -240,9 +240,9 @@ impl Log for LogDouble {
         let inner = self.lock();
         let down_since = inner.down_since?;
         let games = inner.records.iter().map(|(id, records)| {
-            let mut journal = Journal::default();
-            records.iter().for_each(|record| journal.push(record));
-            (*id, journal)
+            let (mut game, mut journal) = (None, Journal::default());
+            records.iter().for_each(|record| journal.write(&mut game, record));
+            (*id, game.expect("a log begins with the creation"), journal)
         });
         Some(Past { games: games.collect(), down_since })
     }

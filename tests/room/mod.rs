@@ -64,7 +64,7 @@ impl Room {
 
     /// Creates a game.
     pub(crate) async fn game(&self, settings: Settings) -> Arc<Slot> {
-        let (id, reply) = self.registry.new_game(Arc::new(settings), None).await.expect("room for a game");
+        let (id, reply) = self.registry.new_game(settings.into(), None).await.expect("room for a game");
         reply.expect("a new game");
         self.registry.find(id).expect("the new game")
     }

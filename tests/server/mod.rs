@@ -44,6 +44,8 @@ pub(crate) fn config(flags: &[&str]) -> Config {
 pub(crate) struct TestServer {
     pub(crate) addr: SocketAddr,
     pub(crate) registry: Arc<Registry>,
+    /// Where the metrics page is, if there is one.
+    pub(crate) metrics: Option<SocketAddr>,
     /// The clock that the test moves; `None` if the server runs on real time.
     pub(crate) clock: Option<Arc<ManualClock>>,
     stop: Option<oneshot::Sender<()>>,
@@ -66,7 +68,7 @@ impl TestServer {
     /// A server of these settings and ports.
     pub(crate) async fn start_with(config: Config, ports: Ports, clock: Option<Arc<ManualClock>>) -> Self {
         let app = App::build(config, ports).await.expect("a free port");
-        let (addr, registry) = (app.local_addr(), Arc::clone(app.registry()));
+        let (addr, registry, metrics) = (app.local_addr(), Arc::clone(app.registry()), app.metrics_addr());
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(async move {
             let until = async {
@@ -74,7 +76,7 @@ impl TestServer {
             };
             app.run_until(until).await.expect("the server serves");
         });
-        Self { addr, registry, clock, stop: Some(stop), served: Some(served) }
+        Self { addr, registry, metrics, clock, stop: Some(stop), served: Some(served) }
     }
 
     /// A new connection.

@@ -59,7 +59,14 @@ fn wrong_values() -> Vec<(&'static str, Option<&'static [&'static str]>)> {
         ("creator-key-file", Some(&["/nowhere/at/all", "/", ""])),
         ("token-key", Some(&["", "short", "fifteen-letters", "a\tkey\twith\ttabs\tin\tit"])),
         ("token-key-file", Some(&["/nowhere/at/all", "/", ""])),
+        ("tls-cert", Some(&["/nowhere/at/all", "/", ""])),
+        ("tls-key", Some(&["/nowhere/at/all", "/", ""])),
+        ("tls-client-ca", Some(&["/nowhere/at/all", "/", ""])),
+        ("metrics-listen", Some(&["9464", "localhost", "127.0.0.1", "127.0.0.1:99999", ""])),
+        ("data", Some(&["", "/", ".."])),
         ("max-open-games", Some(NUMBERS)),
+        ("max-calls", Some(NUMBERS)),
+        ("max-watches", Some(NUMBERS)),
         ("max-watchers", Some(NUMBERS)),
         ("max-watches-per-connection", Some(NUMBERS)),
         ("max-streams-per-connection", Some(&["0", "-1", "4294967296", "x"])),
@@ -96,7 +103,7 @@ fn each_wrong_flag_is_named_alone_and_no_flag_is_left_out_here() {
                     if !named || problems.len() != 1 {
                         complaints.push(format!("--{flag}={value:?}: {problems:?}"));
                     }
-                    let secret = flag.ends_with("-key") && !value.is_empty();
+                    let secret = ["creator-key", "token-key"].contains(&flag) && !value.is_empty();
                     if secret && problems.iter().any(|problem| problem.contains(value)) {
                         complaints.push(format!("--{flag}={value:?} is repeated: {problems:?}"));
                     }
@@ -171,7 +178,7 @@ fn beyond_loopback_a_server_wants_a_creators_key_or_the_word_that_it_is_open() {
 }
 
 /// The binary, with nothing of this process's environment.
-fn binary(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+pub(crate) fn binary(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
     command.args(arguments).env_clear().envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -180,28 +187,28 @@ fn binary(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
 
 /// What a run of the binary that ends by itself told.
 #[derive(Debug)]
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Run {
+pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Run {
     let output = binary(arguments, environment).output().expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// A running server of the binary; killed when dropped before it has ended.
-struct Running {
+pub(crate) struct Running {
     pid: u32,
-    addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
     line: String,
     ended: Option<oneshot::Receiver<(ExitStatus, String)>>,
 }
 
 impl Running {
-    fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = binary(arguments, environment).spawn().expect("the binary runs");
         let pid = child.id();
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
@@ -219,7 +226,7 @@ impl Running {
         Self { pid, addr, line, ended: Some(ended) }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         assert!(self.signal_unless_gone(name), "it runs");
     }
 
@@ -230,7 +237,7 @@ impl Running {
     }
 
     /// Waits for its end, whose code it must tell by itself.
-    async fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn end(mut self) -> (Option<i32>, String) {
         let ended = self.ended.take().expect("ends once");
         let (status, err) = within(ended).await.expect("the thread tells");
         (status.code(), err)
@@ -249,7 +256,7 @@ impl Drop for Running {
     }
 }
 
-const FREE_PORT: (&str, &str) = ("JUNGLE_LISTEN", "127.0.0.1:0");
+pub(crate) const FREE_PORT: (&str, &str) = ("JUNGLE_LISTEN", "127.0.0.1:0");
 
 /// "I just ran it, and it told me where it listens."
 #[tokio::test]
@@ -362,7 +369,7 @@ async fn the_highest_values_that_are_taken_serve() {
             }
         })
         .collect();
-    assert_eq!(arguments.len(), 12, "{arguments:?}");
+    assert_eq!(arguments.len(), 14, "{arguments:?}");
     let arguments: Vec<&str> = ["serve"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
     let running = Running::start(&arguments, &[FREE_PORT]);
     let mut client = running.client().await;

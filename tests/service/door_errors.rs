@@ -168,6 +168,13 @@ async fn about_limits(seen: &mut Seen) {
         }
     }
     assert!(streams.len() <= 7, "{} streams", streams.len());
+    let one_at_most = TestServer::start_manual(&["--max-watches=1"]).await;
+    let mut of_others = one_at_most.client().await;
+    let elsewhere = Table::new(&mut of_others, plain()).await;
+    let watched = elsewhere.watch(&mut of_others, None, None).await.expect("the one watch");
+    seen.add("SERVER_BUSY", elsewhere.watch(&mut of_others, None, None).await.map(drop));
+    drop(watched);
+    one_at_most.stop().await;
     // Another connection has watches of its own.
     let mut elsewhere = server.client().await;
     table.watch(&mut elsewhere, Some(&table.blue), None).await.expect("a stream");
