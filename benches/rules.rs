@@ -58,7 +58,7 @@ fn records(lines: &Lines) -> Vec<Record> {
     let control = TimeControl::Increment { initial: Span::from_days(1), increment: Span::from_secs(5) };
     let settings = Settings { time_control: control, ..usual::usual() };
     let written = |sequence, event: Event| Record { sequence, written: event.at, event };
-    let mut records = vec![written(1, create(Arc::new(settings), None, BEGIN))];
+    let mut records = vec![written(1, create(Arc::new(settings.into()), None, BEGIN))];
     let mut game = Game::fold(&records).expect("a creation");
     for ply in 0..PLIES {
         let now = BEGIN + Span::from_secs(u64::try_from(ply).expect("small"));

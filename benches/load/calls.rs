@@ -1,6 +1,7 @@
 //! Unary calls: the referee beside the bare echo, in turn, in one run.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use clap::{Args, Parser};
 use jungle_referee::service::proto as pb;
 use prost::Message as _;
 
-use crate::cpu::{Led, SERVER_CORE};
+use crate::cpu::{Led, SERVER_CORE, this_program};
 use crate::drive::{self, Connection, Run, Script};
 use crate::echo;
 use crate::fill::{Tokens, game_id, request_id};
@@ -82,6 +83,9 @@ pub(crate) struct CallsArgs {
     /// With how many open games, a server each.
     #[arg(long, value_delimiter = ',', default_value = "1000")]
     games: Vec<usize>,
+    /// Other builds of this program, to be measured beside it: a server each.
+    #[arg(long, value_delimiter = ',')]
+    programs: Vec<PathBuf>,
     /// How many calls in flight.
     #[arg(long, value_delimiter = ',', default_value = "64")]
     in_flight: Vec<usize>,
@@ -105,12 +109,15 @@ impl CallsArgs {
 /// Measures each kind of call at each load, and prints the table.
 pub(crate) async fn all(args: &CallsArgs) {
     let lines = Rc::new(Lines::new());
-    let mut echo = Contestant::echo(SERVER_CORE, &lines);
-    let mut referees: Vec<Contestant> = args
-        .games
-        .iter()
-        .map(|games| Contestant::referee(&format!("{games} games"), SERVER_CORE, &[], *games, &lines))
-        .collect();
+    let mut echo = Contestant::echo(&lines);
+    let mut referees = Vec::new();
+    for games in args.games.iter().copied() {
+        referees.push(Contestant::referee(&format!("{games} games"), &this_program(), &[], games, &lines));
+        for program in &args.programs {
+            let name = program.file_name().expect("a file").to_string_lossy();
+            referees.push(Contestant::referee(&format!("{name}, {games} games"), program, &[], games, &lines));
+        }
+    }
     println!("{}", table::CALLS);
     for kind in args.kinds.iter().copied() {
         for connections in args.connections.iter().copied() {
@@ -164,16 +171,16 @@ struct Book {
 
 impl Contestant {
     /// A referee with so many open games, each at the ply at which games are read.
-    pub(crate) fn referee(name: &str, core: &str, flags: &[&str], games: usize, lines: &Rc<Lines>) -> Self {
+    pub(crate) fn referee(name: &str, program: &Path, flags: &[&str], games: usize, lines: &Rc<Lines>) -> Self {
         let role = [&["serve-referee", "--keep-finished", "1"], flags].concat();
-        let mut server = Led::start(core, &role);
+        let mut server = Led::start_program(program, SERVER_CORE, &role);
         server.ask(&format!("fill 0 {games} {READ_AT}"));
         Self::new(name, server, games, lines, false)
     }
 
     /// The bare echo.
-    pub(crate) fn echo(core: &str, lines: &Rc<Lines>) -> Self {
-        Self::new("echo", Led::start(core, &["serve-echo"]), 1_000, lines, true)
+    pub(crate) fn echo(lines: &Rc<Lines>) -> Self {
+        Self::new("echo", Led::start(SERVER_CORE, &["serve-echo"]), 1_000, lines, true)
     }
 
     fn new(name: &str, server: Led, games: usize, lines: &Rc<Lines>, is_echo: bool) -> Self {

@@ -10,7 +10,7 @@ use jungle_referee::runtime::feed::WatchOptions;
 use jungle_referee::runtime::{Clock, Fault, Slot, Told, Watch};
 
 use crate::cpu::{LOAD_CORE, Led, SERVER_CORE, now};
-use crate::fill::{Games, game_id, usual_game};
+use crate::fill::{Games, game_id, timed_game};
 use crate::table::{as_figure, micros, percentile};
 
 /// How long the deadlines fall due.
@@ -57,7 +57,7 @@ pub(crate) async fn arm(games: &Games, first: u64, count: u64, [delay, span]: [u
     for game in first..first + count {
         let deadline = due + Span::from_micros(span * 1_000 * (game - first) / count);
         let limit = TimeControl::PerMove(deadline.since(clock.now()));
-        games.create(game, jungle_referee::game::Settings { time_control: limit, ..usual_game(game) }).await;
+        games.create(game, timed_game(game, limit)).await;
         if game.is_multiple_of(64) {
             tokio::task::yield_now().await;
         }
@@ -71,8 +71,8 @@ pub(crate) async fn lateness(games: &Games, first: u64, count: u64) -> String {
         let slot = games.registry.find(game_id(game)).expect("a game that is kept");
         let records = records(&slot).await;
         let [created, ended] = &records[..] else { panic!("no flag fell: {records:?}") };
-        let Kind::Created(settings) = &created.event.kind else { panic!("{created:?}") };
-        let TimeControl::PerMove(limit) = settings.time_control else { panic!("{settings:?}") };
+        let Kind::Created(creation) = &created.event.kind else { panic!("{created:?}") };
+        let TimeControl::PerMove(limit) = creation.settings.time_control else { panic!("{created:?}") };
         let deadline = created.written + limit;
         assert!(matches!(ended.event.kind, Kind::TimeExpired(Side::Red)) && ended.event.at == deadline, "{ended:?}");
         early += usize::from(ended.written < deadline);
@@ -117,8 +117,7 @@ pub(crate) async fn close_calls(games: &Games, first: u64, count: u64) -> String
         let mut calls = Vec::new();
         for game in batch..(batch + AT_ONCE).min(first + count) {
             let limit = TimeControl::PerMove(Span::from_millis(50 + game % 200));
-            let slot =
-                games.create(game, jungle_referee::game::Settings { time_control: limit, ..usual_game(game) }).await;
+            let slot = games.create(game, timed_game(game, limit)).await;
             calls.push(tokio::spawn(close_call(slot, Arc::clone(&games.clock), game)));
         }
         for call in join_all(calls).await {

@@ -2,6 +2,7 @@
 //! `taskset` with the name of its role, and led by lines of text.
 
 use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,9 +34,13 @@ pub(crate) fn resident() -> u64 {
     kib * 1_024
 }
 
-/// This program again, in another role and on the cores of the list.
-pub(crate) fn again(cores: &str, role: &[&str]) -> Command {
-    let program = std::env::current_exe().expect("the path of this program");
+/// This program.
+pub(crate) fn this_program() -> PathBuf {
+    std::env::current_exe().expect("the path of this program")
+}
+
+/// A program in another role and on the cores of the list.
+pub(crate) fn again(program: &Path, cores: &str, role: &[&str]) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cores]).arg(program).args(role);
     command
@@ -54,7 +59,12 @@ impl Led {
     /// Starts this program in another role on these cores, and waits for its first line. What it logs is
     /// shown, unless it is the usual.
     pub(crate) fn start(cores: &str, role: &[&str]) -> Self {
-        let mut command = again(cores, role);
+        Self::start_program(&this_program(), cores, role)
+    }
+
+    /// The same with another build of this program.
+    pub(crate) fn start_program(program: &Path, cores: &str, role: &[&str]) -> Self {
+        let mut command = again(program, cores, role);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

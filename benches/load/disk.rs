@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::calls::{Contestant, Kind, Load};
-use crate::cpu::{Led, SERVER_CORE, be_led, now};
+use crate::cpu::{Led, SERVER_CORE, be_led, now, this_program};
 use crate::lines::Lines;
 use crate::table::{Middle, Sample, as_figure, micros, percentile};
 
@@ -44,7 +44,7 @@ pub(crate) async fn compare(folder: &Path, rounds: usize) {
     let data = folder.join("games.db");
     remove(&data);
     let path = data.to_str().expect("a path that is text");
-    let mut referee = Contestant::referee("on disk", SERVER_CORE, &["--data", path], GAMES, &lines);
+    let mut referee = Contestant::referee("on disk", &this_program(), &["--data", path], GAMES, &lines);
     let mut baseline = Led::start(SERVER_CORE, &["serve-commits", folder.to_str().expect("a path that is text")]);
     let bytes = row_bytes(&data);
     println!("A row has {bytes} bytes.\n\n{HEAD}");

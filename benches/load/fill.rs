@@ -8,7 +8,7 @@ use clap::Parser;
 use futures_util::future::join_all;
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, ServeArgs};
-use jungle_referee::game::{Caller, Command, Request, Settings, Span, Time, TimeControl};
+use jungle_referee::game::{Caller, Command, Creation, Marks, Request, Settings, Span, Time, TimeControl};
 use jungle_referee::runtime::{Clock, GameId, Ids, Registry, Seat, Slot, TokenKey};
 use jungle_referee::telemetry;
 
@@ -146,9 +146,9 @@ impl Games {
     }
 
     /// Makes the game of this number.
-    pub(crate) async fn create(&self, game: u64, settings: Settings) -> Arc<Slot> {
+    pub(crate) async fn create(&self, game: u64, creation: Creation) -> Arc<Slot> {
         let request = Request { caller: Caller::Creator, id: request_id(game, 0), digest: game };
-        let (id, reply) = self.registry.new_game(Arc::new(settings), Some(request)).await.expect("room");
+        let (id, reply) = self.registry.new_game(creation, Some(request)).await.expect("room");
         reply.expect("a new game");
         assert_eq!(id, game_id(game), "the games come in the order of their numbers");
         self.registry.find(id).expect("just made")
@@ -184,11 +184,15 @@ impl Games {
 }
 
 /// The game that is measured: an increment clock, and a reference of 32 bytes.
-pub(crate) fn usual_game(game: u64) -> Settings {
-    Settings {
-        time_control: TimeControl::Increment { initial: Span::from_days(10), increment: Span::from_secs(5) },
-        external_reference: format!("{game:032}"),
-        ..usual::usual()
+pub(crate) fn usual_game(game: u64) -> Creation {
+    timed_game(game, TimeControl::Increment { initial: Span::from_days(10), increment: Span::from_secs(5) })
+}
+
+/// The same with another clock.
+pub(crate) fn timed_game(game: u64, time_control: TimeControl) -> Creation {
+    Creation {
+        settings: Arc::new(Settings { time_control, ..usual::usual() }),
+        marks: Marks { external_reference: format!("{game:032}").into(), ..Marks::default() },
     }
 }
 

@@ -66,7 +66,7 @@ enum Measure {
     /// Moves around their deadlines while both cores are busy.
     CloseCalls(Counts),
     /// What games weigh.
-    Memory(Counts),
+    Memory(MemoryArgs),
     /// What idle watchers weigh.
     Watchers,
     /// Whether memory comes back.
@@ -94,6 +94,16 @@ struct FanoutArgs {
     /// How many games, and how many watch each, as `1x100`.
     #[arg(value_delimiter = ',', default_value = "1x1,1x100,1x1000,1x10000,10000x1")]
     shapes: Vec<String>,
+}
+
+#[derive(Args)]
+struct MemoryArgs {
+    /// How many games.
+    #[arg(default_value_t = 100_000)]
+    count: u64,
+    /// At which plies.
+    #[arg(long, value_delimiter = ',', default_value = "0,60,200")]
+    plies: Vec<u64>,
 }
 
 #[derive(Args)]
@@ -131,7 +141,7 @@ async fn measure(what: Measure) {
             }
         }
         Measure::CloseCalls(args) => args.counts.into_iter().for_each(clocks::close_calls_under_load),
-        Measure::Memory(args) => args.counts.into_iter().for_each(memory::games),
+        Measure::Memory(args) => memory::games(args.count, &args.plies),
         Measure::Watchers => memory::watchers(&Rc::new(Lines::new())).await,
         Measure::Plateau(args) => args.counts.into_iter().for_each(memory::plateau),
     }
@@ -154,7 +164,10 @@ const PINNED: &str = "LOAD_IS_PINNED";
 fn pinned() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let ended = cpu::again(LOAD_CORE, &args).env(PINNED, "1").status().expect("taskset, of util-linux, starts");
+    let ended = cpu::again(&cpu::this_program(), LOAD_CORE, &args)
+        .env(PINNED, "1")
+        .status()
+        .expect("taskset, of util-linux, starts");
     if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -6,21 +6,18 @@ use crate::cpu::{Led, SERVER_CORE};
 use crate::fanout::Streams;
 use crate::lines::Lines;
 
-/// The plies at which an open game is weighed.
-const PLIES: [u64; 3] = [0, 60, 200];
-
 /// How many watchers are weighed.
 const WATCHERS: usize = 10_000;
 
 /// How often games come and go to see whether the memory does.
 const REPEATS: u64 = 10;
 
-/// Prints what so many games weigh, open and finished.
-pub(crate) fn games(count: u64) {
+/// Prints what so many games weigh at these plies, open and finished.
+pub(crate) fn games(count: u64, plies: &[u64]) {
     println!(
         "| open games | plies | bytes a game | all, GiB | finished and kept, bytes a game |\n|---|---|---|---|---|"
     );
-    for plies in PLIES {
+    for plies in plies {
         let mut server = Led::start(SERVER_CORE, &["serve-referee", "--keep-finished", "10000000"]);
         let before = server.resident();
         server.ask(&format!("fill 0 {count} {plies}"));
