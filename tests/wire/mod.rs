@@ -2,10 +2,12 @@
 //! a game that goes on for a thousand plies.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod frames;
+
 use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -57,17 +59,32 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the binary on a free port of loopback.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_jungle-referee"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--log", "off"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log", "off"]).args(flags);
+        Self::run(command)
+    }
+
+    /// Starts a command that becomes the server.
+    pub(crate) fn run(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut line = String::new();
         let said = BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line);
         assert!(said.is_ok_and(|bytes| bytes > 0), "it says where it listens");
         let addr = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");
         Self { child, addr }
+    }
+
+    /// What it says of errors, if that was piped and nobody took it before.
+    pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// How long it kept processors busy so far, in ticks of the system: a hundredth of a second, as a rule.
+    pub(crate) fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a readable file");
+        // After the name, which may hold anything: the state, ten numbers, then the times in user and in system.
+        let (_, numbers) = stat.rsplit_once(')').expect("a name");
+        numbers.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     }
 
     /// Its anonymous resident memory, in bytes.
