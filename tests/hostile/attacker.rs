@@ -68,15 +68,22 @@ impl Attacker {
         Some(Frame { kind, flags, payload })
     }
 
-    /// What has become of the connection: whether it still answers a ping.
+    /// What has become of the connection: whether it still answers a ping, and another one: by then it has
+    /// told what became of its streams.
     pub(crate) async fn fate(mut self) -> Fate {
         self.send(&frame(kind::PING, 0, 0, &MARK)).await;
-        let mut fate = Fate::Lives;
+        let (mut fate, mut answers) = (Fate::Lives, 0);
         while let Some(frame) = within(self.frame()).await {
             match frame.kind {
                 kind::GOAWAY => return self.ended(Some(reason(&frame.payload[4..]))).await,
                 kind::RST_STREAM => fate = Fate::Reset(reason(&frame.payload)),
-                kind::PING if frame.flags & flag::ACK != 0 && frame.payload == MARK => return fate,
+                kind::PING if frame.flags & flag::ACK != 0 && frame.payload == MARK => {
+                    answers += 1;
+                    if answers == 2 {
+                        return fate;
+                    }
+                    self.send(&self::frame(kind::PING, 0, 0, &MARK)).await;
+                }
                 _ => {}
             }
         }

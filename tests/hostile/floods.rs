@@ -51,7 +51,11 @@ fn floods() -> Vec<Flood> {
         flood("frames of an unknown kind", vec![], &frame(0x63, 0, 0, &[3; 200])),
         flood("a wider window", vec![], &frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
         flood("a stream's wider window", open(), &frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
-        flood("a window to and fro", open(), &[[0, 4, 0, 0, 0, 0], [0, 4, 0x7f, 0xff, 0, 0]].map(|s| frame(SETTINGS, 0, 0, &s)).concat()),
+        flood(
+            "a window to and fro",
+            open(),
+            &[[0, 4, 0, 0, 0, 0], [0, 4, 0x7f, 0xff, 0, 0]].map(|s| frame(SETTINGS, 0, 0, &s)).concat(),
+        ),
         flood("data of nothing", open(), &frame(DATA, 0, 1, &[])),
         flood("data of padding", open(), &frame(DATA, flag::PADDED, 1, &[3, 0, 0, 0])),
         flood("data for what is over", over.clone(), &frame(DATA, 0, 1, &[0; 5])),
@@ -110,9 +114,15 @@ fn hoards() -> Vec<Hoard> {
         let prefix = [&[0], length.to_be_bytes().as_slice()].concat();
         [call(1, "GetGame"), frame(kind::DATA, 0, 1, &prefix)].concat()
     };
-    let swollen: Vec<u8> = (0..60).flat_map(|n| frame(kind::HEADERS, flag::END_HEADERS, 3 + 2 * n, &swelling())).collect();
+    let swollen: Vec<u8> =
+        (0..60).flat_map(|n| frame(kind::HEADERS, flag::END_HEADERS, 3 + 2 * n, &swelling())).collect();
     vec![
-        ("headers without end", frame(kind::HEADERS, 0, 1, &endless), frame(kind::CONTINUATION, 0, 1, &[b'v'; AT_ONCE]), 192),
+        (
+            "headers without end",
+            frame(kind::HEADERS, 0, 1, &endless),
+            frame(kind::CONTINUATION, 0, 1, &[b'v'; AT_ONCE]),
+            192,
+        ),
         ("a message of 4 GiB", call_of(u32::MAX), frame(kind::DATA, 0, 1, &[0; AT_ONCE]), 192),
         ("a message of 4 MB", call_of(4_000_000), frame(kind::DATA, 0, 1, &[0; AT_ONCE]), 192),
         ("headers that swell", swollen, vec![], 0),
