@@ -102,7 +102,7 @@ impl Attacker {
     }
 
     /// Waits until the server has closed it, whatever it still says.
-    pub(crate) async fn is_closed(mut self) {
+    pub(crate) async fn until_closed(mut self) {
         let mut taken = [0; 4096];
         while within(self.stream.read(&mut taken)).await.is_ok_and(|bytes| bytes > 0) {}
     }

@@ -222,7 +222,7 @@ async fn stay(
         };
         match frame.kind {
             kind::PING if frame.flags & flag::ACK == 0 => {
-                one.send(&self::frame(kind::PING, flag::ACK, 0, &frame.payload)).await
+                one.send(&self::frame(kind::PING, flag::ACK, 0, &frame.payload)).await;
             }
             kind::DATA => {
                 let shown = pb::GetGameResponse::decode(&frame.payload[5..]).expect("an answer");

@@ -49,7 +49,7 @@ async fn hold(house: &House, begin: &[u8], slowly: &[u8]) {
             return;
         }
     }
-    attacker.is_closed().await;
+    attacker.until_closed().await;
 }
 
 /// "Two hundred strangers took a line each and said half a word. They were shown out, and I played meanwhile."

@@ -52,6 +52,7 @@ pub(crate) fn rounds() -> u32 {
 
 /// From some repeat on, an attack costs no more memory.
 #[track_caller]
+#[allow(clippy::print_stdout, reason = "figures for whoever asks for them with --nocapture")]
 pub(crate) fn check_plateau(name: &str, memory: &[usize]) {
     let kilobytes: Vec<usize> = memory.iter().map(|bytes| bytes / 1024).collect();
     println!("{name}: memory after each repeat, in KiB: {kilobytes:?}");

@@ -308,7 +308,7 @@ async fn tell(house: &House, bytes: &[u8], pieces: usize) {
         attacker.send(part).await;
     }
     let _ = attacker.stream.shutdown().await;
-    attacker.is_closed().await;
+    attacker.until_closed().await;
 }
 
 /// "Noise came over the line, and sessions with errors in them; my game stayed as it was."
