@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use jungle_referee::service::proto as pb;
 
-use crate::attacker::Attacker;
+use crate::attacker::{Attacker, Fate};
 use crate::house::House;
 use crate::server::within;
 use crate::wire::frames::{GREETING, PREFACE, call, call_headers, frame, framed, kind};
@@ -89,4 +89,18 @@ async fn a_message_that_comes_too_slowly_is_given_up_though_its_client_is_there(
             attacker.vanish();
         })
         .await;
+}
+
+/// "It opened one call more than a line may have, whatever it had been told. That one was refused."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_more_than_a_connection_may_have_is_refused_and_the_others_go_on() {
+    const MOST: u32 = 1_024;
+    const REFUSED: u32 = 7;
+    let house = House::open(&[]);
+    let fate = async |many: u32| {
+        let calls = (0..many).flat_map(|number| call(1 + 2 * number, "GetGame"));
+        Attacker::greeted(house.addr, &calls.collect::<Vec<u8>>()).await.fate().await
+    };
+    assert_eq!(fate(MOST).await, Fate::Lives);
+    house.withstands("one call too many", async |_| assert_eq!(fate(MOST + 1).await, Fate::Reset(REFUSED))).await;
 }

@@ -177,6 +177,14 @@ async fn broken_frames_and_headers_end_their_own_stream_or_connection_and_nothin
         .await;
 }
 
+/// A message made longer, by a field that nobody knows.
+fn padded(message: &[u8], length: usize) -> Vec<u8> {
+    // The field's head: its number and its own length, in three bytes of seven bits.
+    let rest = length - message.len() - 4;
+    let bits = |shift: usize| u8::try_from(rest >> shift & 0x7f).expect("seven bits");
+    [message, &[0x7a, bits(0) | 0x80, bits(7) | 0x80, bits(14)], &vec![0; rest]].concat()
+}
+
 /// A body, in DATA frames of this size, and the status that answers it.
 fn bodies(good: &[u8]) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
     let declared = |length: u32, flag: u8| [&[flag], length.to_be_bytes().as_slice(), good].concat();
@@ -184,6 +192,8 @@ fn bodies(good: &[u8]) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
     let whole = framed(good);
     vec![
         ("as it should be", whole.clone(), 16_000, "0"),
+        ("of 64 KiB", framed(&padded(good, 65_536)), 16_000, "0"),
+        ("of 64 KiB and a byte", framed(&padded(good, 65_537)), 16_000, "11"),
         ("a byte at a time", whole.clone(), 1, "0"),
         ("compressed, it says", declared(length, 1), 16_000, "13"),
         ("neither compressed nor not", declared(length, 9), 16_000, "13"),
