@@ -1,7 +1,8 @@
 //! A data file, the servers that come and go on it, and those who play there.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -13,14 +14,16 @@ use tonic::transport::{Channel, Endpoint};
 use crate::player::{Findings, Player, Round, now};
 use crate::server::{Client, within};
 use crate::support::Dice;
-use crate::wire::{Process, spawn};
+use crate::wire::{Process, binary};
 
 /// How many players share a connection.
 const ON_A_CONNECTION: usize = 4;
 
 /// The house.
 pub(crate) struct House {
-    data: PathBuf,
+    pub(crate) data: PathBuf,
+    /// A library that takes the place of functions of the system's.
+    pub(crate) preload: Option<PathBuf>,
     flags: Vec<String>,
     pub(crate) dice: Dice,
     pub(crate) players: Vec<Player>,
@@ -41,15 +44,19 @@ pub(crate) struct Playing {
 impl House {
     pub(crate) fn new(data: &Path, flags: &[&str], seed: u64, players: Vec<Player>) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let data = data.to_owned();
-        Self { data, flags, dice: Dice(seed), players, starts: 0, restarts: Vec::new(), kills_of_starts: 0 }
+        let (data, preload, dice) = (data.to_owned(), None, Dice(seed));
+        Self { data, preload, flags, dice, players, starts: 0, restarts: Vec::new(), kills_of_starts: 0 }
     }
 
-    fn spawn(&mut self) -> std::process::Child {
+    fn spawn(&mut self) -> Child {
         self.starts += 1;
         let data = format!("--data={}", self.data.display());
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["--log=error", &data]).collect();
-        spawn(&flags, Stdio::inherit())
+        let mut binary = binary(&flags);
+        if let Some(library) = &self.preload {
+            binary.env("LD_PRELOAD", library);
+        }
+        binary.spawn().expect("the binary starts")
     }
 
     /// Starts a server, and waits until it listens.
@@ -74,16 +81,18 @@ impl House {
         self.kills_of_starts += 1;
     }
 
-    /// All play, on new connections to an address for each four of them.
-    pub(crate) async fn play(&mut self, process: &Process, proxies: &[std::net::SocketAddr]) -> Playing {
+    /// All play: the first through proxies, one each, the others on connections that four share.
+    pub(crate) async fn play(&mut self, process: &Process, proxies: &[SocketAddr]) -> Playing {
         let round = Arc::<Round>::default();
         let mut players = JoinSet::new();
+        let mut shared = client_at(process.addr).await;
         for (index, mut player) in std::mem::take(&mut self.players).into_iter().enumerate() {
-            let address = proxies.get(index).copied().unwrap_or(process.addr);
-            let mut client = if index % ON_A_CONNECTION == 0 || index < proxies.len() {
-                client_at(address).await
-            } else {
-                client_at(process.addr).await
+            if index % ON_A_CONNECTION == 0 {
+                shared = client_at(process.addr).await;
+            }
+            let mut client = match proxies.get(index) {
+                Some(proxy) => client_at(*proxy).await,
+                None => shared.clone(),
             };
             let round = Arc::clone(&round);
             players.spawn(async move {
@@ -94,11 +103,12 @@ impl House {
         Playing { round, players }
     }
 
-    /// Waits until everybody has noticed that the server is gone.
-    pub(crate) async fn gather(&mut self, mut playing: Playing) {
+    /// Waits until everybody has noticed that the server is gone; how many asks were acknowledged in all.
+    pub(crate) async fn gather(&mut self, mut playing: Playing) -> usize {
         while let Some(player) = within(playing.players.join_next()).await {
             self.players.push(player.expect("no panic"));
         }
+        playing.told_so_far()
     }
 
     /// Everybody holds what the server shows against the ledger.
@@ -159,10 +169,15 @@ impl House {
 }
 
 impl Playing {
+    /// How many asks have been acknowledged.
+    pub(crate) fn told_so_far(&self) -> usize {
+        self.round.told.load(Ordering::Relaxed)
+    }
+
     /// Waits until so many asks have been acknowledged, for a while at most.
     pub(crate) async fn told(&self, number: usize) {
         let told = async {
-            while self.round.told.load(Ordering::Relaxed) < number {
+            while self.told_so_far() < number {
                 tokio::time::sleep(Duration::from_micros(500)).await;
             }
         };
@@ -172,7 +187,7 @@ impl Playing {
 }
 
 /// A client on a new connection.
-pub(crate) async fn client_at(addr: std::net::SocketAddr) -> Client {
+pub(crate) async fn client_at(addr: SocketAddr) -> Client {
     let endpoint = Endpoint::from_shared(format!("http://{addr}")).expect("an address");
     let channel: Channel = within(endpoint.connect()).await.expect("it listens");
     Client::new(channel)

@@ -11,10 +11,10 @@ use jungle_referee::service::proto::submit_move_response::Verdict;
 use jungle_referee::service::proto::watch_game_response::Message;
 use jungle_referee::service::proto::{self as pb, GameEvent, NewGameRequest};
 use tokio::task::JoinHandle;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::ledger::{Answer, Ask, Outcome, Told, is_called_for};
-use crate::server::{Client, Table, next_event, reason, within};
+use crate::server::{Client, Table, by, next_event, reason, within};
 use crate::support::Dice;
 
 /// How many of the older acknowledged asks are asked again at each audit.
@@ -55,6 +55,14 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// A game was lost on time, by one who had thought for so long by its own clock.
+    fn flagged(&mut self, id: &str, limit: Option<Duration>, thought: Duration) {
+        match limit {
+            Some(limit) if thought + MARGIN >= limit => self.late += 1,
+            Some(_) | None => self.false_flags.push(format!("{id} after {thought:?}")),
+        }
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.told += other.told;
         self.moves += other.moves;
@@ -220,11 +228,7 @@ impl Player {
         board.entries.pop();
         if reason(status) == "GAME_OVER" {
             board.over = true;
-            let thought = sent.saturating_duration_since(self.heard);
-            match self.limit {
-                Some(limit) if thought + MARGIN >= limit => self.findings.late += 1,
-                Some(_) | None => self.findings.false_flags.push(format!("{} after {thought:?}", board.table.id)),
-            }
+            self.findings.flagged(&board.table.id, self.limit, sent.saturating_duration_since(self.heard));
         }
     }
 
@@ -263,7 +267,12 @@ impl Player {
         let made_anew = self.audit_wanted(client).await;
         let Self { boards, dice, findings, .. } = self;
         for board in boards.iter_mut().filter(|board| !board.settled) {
+            let was_over = board.over;
             board.audit(client, dice, findings, starts).await;
+            let flagged = board.log.last().is_some_and(|event| matches!(event.kind, Some(Kind::TimeExpired(_))));
+            if flagged && !was_over {
+                findings.flagged(&board.table.id, self.limit, now().saturating_duration_since(self.heard));
+            }
         }
         boards.extend(made_anew);
     }
@@ -284,6 +293,23 @@ impl Player {
         }
     }
 
+    /// How many of its acknowledged asks are not there.
+    pub(crate) async fn count_missing(&mut self, client: &mut Client) -> usize {
+        let mut missing = 0;
+        for board in &self.boards {
+            let look = pb::GetGameRequest { game_id: board.table.id.clone() };
+            let log = match client.get_game(by(&board.table.arbiter, look)).await {
+                Ok(_) => board.read(client).await,
+                Err(status) if status.code() == Code::NotFound => Vec::new(),
+                Err(status) => panic!("{status:?}"),
+            };
+            let mut found = Findings::default();
+            board.compare(&log, &mut found);
+            missing += found.missing.len();
+        }
+        missing
+    }
+
     /// A game whose creation is in doubt is found by its reference, or was never made, and is then made anew.
     async fn audit_wanted(&mut self, client: &mut Client) -> Option<Board> {
         let ask = self.wanted.take()?;
@@ -302,11 +328,12 @@ impl Player {
             self.findings.doubled.push(format!("{listed} games were made by {ask:?}"));
         }
         self.findings.told += 1;
-        let (replayed, board) = (told.replayed, Board::new(ask, told));
+        let (replayed, mut board) = (told.replayed, Board::new(ask, told));
         if replayed {
             self.boards.push(board);
             return None;
         }
+        board.log = board.read(client).await;
         Some(board)
     }
 }
@@ -341,7 +368,8 @@ impl Board {
             let at = known.iter().zip(&log).position(|(known, event)| known != event);
             findings.wrong.push(format!("{id}: not as it was seen, from {at:?} of {} on", known.len()));
         }
-        let in_doubt = self.compare(&log, findings);
+        self.compare(&log, findings);
+        let in_doubt = self.count(&log, findings);
         resumed(&id, &log, known.len(), starts, findings);
         self.line = replay(&log);
         self.over = log.last().is_some_and(|event| event.outcome.is_some());
@@ -356,8 +384,8 @@ impl Board {
         self.settled = self.over;
     }
 
-    /// Holds the log against the entries. If the last of them is in doubt: whether it is in the log.
-    fn compare(&self, log: &[GameEvent], findings: &mut Findings) -> Option<bool> {
+    /// Looks for what was acknowledged since the last audit: is it in the log, at its sequence, as it was told.
+    fn compare(&self, log: &[GameEvent], findings: &mut Findings) {
         for entry in &self.entries[self.audited..] {
             let Some(told) = &entry.told else { continue };
             let event = usize::try_from(told.sequence - 1).ok().and_then(|index| log.get(index));
@@ -365,6 +393,11 @@ impl Board {
                 findings.missing.push(format!("{}: {told:?}, but {event:?}", self.table.id));
             }
         }
+    }
+
+    /// Whether the log holds as many events that calls caused as were acknowledged. If the last ask is in
+    /// doubt: whether its event is there, too.
+    fn count(&self, log: &[GameEvent], findings: &mut Findings) -> Option<bool> {
         let told = self.entries.iter().filter(|entry| entry.told.is_some()).count();
         let in_doubt = self.entries.len() - told;
         let caused = log.iter().filter(|event| is_called_for(event)).count();

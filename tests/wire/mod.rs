@@ -48,15 +48,11 @@ pub(crate) async fn make_move(client: &mut Client, table: &Table, ply: u32) {
     assert!(accepted, "ply {ply}: {reply:?}");
 }
 
-/// The binary, serving on a free port of loopback.
-pub(crate) fn spawn(flags: &[&str], errors: Stdio) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_jungle-referee"))
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .args(flags)
-        .stdout(Stdio::piped())
-        .stderr(errors)
-        .spawn()
-        .expect("the binary starts")
+/// The binary, to serve on a free port of loopback.
+pub(crate) fn binary(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
+    command
 }
 
 /// A server in a process of its own. Killed when dropped.
@@ -68,7 +64,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the binary on a free port of loopback.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        Self::listening(spawn(&[&["--log", "off"], flags].concat(), Stdio::inherit()))
+        Self::listening(binary(&[&["--log", "off"], flags].concat()).spawn().expect("the binary starts"))
     }
 
     /// Waits until it says where it listens.
