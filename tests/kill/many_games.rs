@@ -77,7 +77,8 @@ async fn a_start_with_very_many_open_games_says_how_far_it_is_and_how_long_it_to
     let (log, data) = (folder.path().join("log"), folder.data().display().to_string());
     let errors = File::create(&log).expect("a file");
     let began = now();
-    let flags = ["--log=info", "--data", &data];
+    // Its games know no token; without a key of its own the file would be refused.
+    let flags = ["--log=info", "--token-key=of-a-file-without-key", "--data", &data];
     let process = Process::listening(binary(&flags).stderr(errors).spawn().expect("the binary starts"));
     println!("listens after {:?}, with {} bytes of memory", began.elapsed(), process.memory());
     let mut client = client_at(process.addr).await;
