@@ -73,7 +73,7 @@ impl Ask {
         match self.send(client).await {
             Ok(told) => Outcome::Told(told),
             Err(status) => match (status.code(), reason(&status).as_str()) {
-                (Code::FailedPrecondition, _) => Outcome::Refused(status),
+                (Code::FailedPrecondition | Code::Aborted, _) => Outcome::Refused(status),
                 (Code::Unavailable | Code::DeadlineExceeded, _) => Outcome::Doubt,
                 // A connection that broke.
                 (Code::Unknown | Code::Cancelled | Code::Internal, "") => Outcome::Doubt,

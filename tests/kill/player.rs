@@ -226,6 +226,9 @@ impl Player {
     fn refused(&mut self, status: &Status, sent: Instant) {
         let board = self.boards.last_mut().expect("a game");
         board.entries.pop();
+        if status.code() == Code::Aborted {
+            self.findings.wrong.push(format!("{}: nobody else moves here: {status:?}", board.table.id));
+        }
         if reason(status) == "GAME_OVER" {
             board.over = true;
             self.findings.flagged(&board.table.id, self.limit, sent.saturating_duration_since(self.heard));
