@@ -147,6 +147,7 @@ impl House {
     }
 
     /// Everything that was found, with the figures printed.
+    #[expect(clippy::print_stdout, reason = "the figures are what a long run is for")]
     pub(crate) fn findings(&mut self, ends: &str) -> Findings {
         let mut all = Findings::default();
         for player in &mut self.players {
