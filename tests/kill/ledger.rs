@@ -26,6 +26,7 @@ pub(crate) struct Told {
 }
 
 /// What an acknowledgement says, but for whether it says so again.
+#[expect(clippy::large_enum_variant, reason = "a test has some thousands of them")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// The game's id, and the tokens of Red, Blue and the arbiter.
@@ -35,6 +36,7 @@ pub(crate) enum Answer {
 }
 
 /// What came of an ask.
+#[expect(clippy::large_enum_variant, reason = "a test has some thousands of them")]
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Told(Told),
