@@ -105,7 +105,7 @@ async fn fail(seed: u64, preload: Option<&Path>) -> Result<(usize, usize), Strin
     for player in &mut house.players {
         missing += player.count_missing(&mut client).await;
     }
-    if preload.is_none() {
+    if preload.is_none() && missing == 0 {
         house.audit(&process).await;
         let found = house.findings("1 power failure");
         assert_eq!((found.missing, found.doubled, found.wrong), Default::default());
