@@ -284,6 +284,10 @@ impl Player {
     pub(crate) async fn audit_all(&mut self, client: &mut Client) {
         let Self { boards, findings, .. } = self;
         for board in boards {
+            if !board.is_there(client).await {
+                findings.missing.push(format!("{}: the whole game", board.table.id));
+                continue;
+            }
             let log = board.read(client).await;
             if log != board.log {
                 findings.wrong.push(format!("{}: its log has changed since the last audit", board.table.id));
@@ -300,12 +304,7 @@ impl Player {
     pub(crate) async fn count_missing(&mut self, client: &mut Client) -> usize {
         let mut missing = 0;
         for board in &self.boards {
-            let look = pb::GetGameRequest { game_id: board.table.id.clone() };
-            let log = match client.get_game(by(&board.table.arbiter, look)).await {
-                Ok(_) => board.read(client).await,
-                Err(status) if status.code() == Code::NotFound => Vec::new(),
-                Err(status) => panic!("{status:?}"),
-            };
+            let log = if board.is_there(client).await { board.read(client).await } else { Vec::new() };
             let mut found = Findings::default();
             board.compare(&log, &mut found);
             missing += found.missing.len();
@@ -342,6 +341,15 @@ impl Player {
 }
 
 impl Board {
+    async fn is_there(&self, client: &mut Client) -> bool {
+        let look = pb::GetGameRequest { game_id: self.table.id.clone() };
+        match within(client.get_game(by(&self.table.arbiter, look))).await {
+            Ok(_) => true,
+            Err(status) if status.code() == Code::NotFound => false,
+            Err(status) => panic!("{status:?}"),
+        }
+    }
+
     /// The whole log. A look at the game comes first: before it the server notes that it was down.
     async fn read(&self, client: &mut Client) -> Vec<GameEvent> {
         let head = within(self.table.get(client)).await.sequence;
@@ -359,8 +367,13 @@ impl Board {
     }
 
     async fn audit(&mut self, client: &mut Client, dice: &mut Dice, findings: &mut Findings, starts: usize) {
-        let log = self.read(client).await;
         let id = self.table.id.clone();
+        if !self.is_there(client).await {
+            findings.missing.push(format!("{id}: the whole game"));
+            (self.over, self.settled) = (true, true);
+            return;
+        }
+        let log = self.read(client).await;
         if log.iter().zip(1..).any(|(event, sequence)| event.sequence != sequence) {
             findings.wrong.push(format!("{id}: its sequences have a gap"));
         }
