@@ -11,8 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use data_file::{ALL, Author, BEGIN, Folder, done, read, s};
+use futures_util::future::join_all;
 use jungle_referee::app::Ports;
-use jungle_referee::runtime::{Appended, DataFile, Log as _, LogFault, LogHealth, ManualClock, RandomIds, SqliteLog};
+use jungle_referee::game::{Event, Span};
+use jungle_referee::runtime::{
+    Append, Appended, DataFile, GameId, Log as _, LogFault, LogHealth, ManualClock, RandomIds, SqliteLog,
+};
 use jungle_referee::service::proto::referee_service_client::RefereeServiceClient;
 use jungle_referee::service::proto::{self as pb, NewGameRequest};
 use rusqlite::Connection;
@@ -35,15 +39,26 @@ async fn until(log: &SqliteLog, health: LogHealth) {
     within(log.health().wait_for(|now| *now == health)).await.expect("the log lives");
 }
 
-/// Writes games until the log fails, and answers with what it could not write.
-async fn fill(log: &SqliteLog) -> (Author, u64, jungle_referee::game::Event) {
-    for number in 100..100_000 {
-        let mut author = Author::new(number);
-        let (sequence, event) = author.next(BEGIN);
-        match done(log.append(author.id, sequence, &event)).await {
-            Appended::Written(_) => {}
-            Appended::Failed => return (author, sequence, event),
-            other => panic!("{other:?}"),
+/// Writes games, many at once, until the log fails, and answers with what it could not write.
+async fn fill(log: &SqliteLog) -> Vec<(GameId, u64, Event)> {
+    for first in (100..100_000).step_by(50) {
+        let created = (first..first + 50).map(|number| {
+            let mut author = Author::new(number);
+            let (sequence, event) = author.next(BEGIN);
+            (author.id, sequence, event)
+        });
+        let created: Vec<_> = created.collect();
+        let appends: Vec<Append> =
+            created.iter().map(|(id, sequence, event)| log.append(*id, *sequence, event)).collect();
+        let answers = join_all(appends.into_iter().map(done)).await;
+        let failed = created.into_iter().zip(answers).filter_map(|(created, appended)| match appended {
+            Appended::Written(_) => None,
+            Appended::Failed => Some(created),
+            Appended::Conflict | Appended::Unknown => panic!("{appended:?}"),
+        });
+        let failed: Vec<_> = failed.collect();
+        if !failed.is_empty() {
+            return failed;
         }
     }
     panic!("the file is not limited");
@@ -59,19 +74,23 @@ fn make_room(folder: &Folder) {
 #[tokio::test]
 async fn a_full_disk_acknowledges_nothing_and_goes_on_when_there_is_room() {
     let (folder, clock) = (Folder::new(), Arc::new(ManualClock::at(BEGIN)));
-    let log = start_small(&folder, &clock, 40);
+    let log = start_small(&folder, &clock, 100);
     let mut first = Author::new(1);
     first.writes(&log, BEGIN).await;
-    let (author, sequence, event) = fill(&log).await;
+    let failed = fill(&log).await;
     until(&log, LogHealth::Failing).await;
-    // It fails at once for all, and reads as before.
-    assert_eq!(done(log.append(author.id, sequence, &event)).await, Appended::Failed);
-    assert_eq!(log.tail(author.id, 0).await, Ok(Vec::new()));
+    // It fails for all alike, and reads as before.
+    for (id, sequence, event) in &failed {
+        assert_eq!(done(log.append(*id, *sequence, event)).await, Appended::Failed);
+        assert_eq!(log.tail(*id, 0).await, Ok(Vec::new()));
+    }
     assert_eq!(log.tail(first.id, 0).await.expect("readable").len(), 1);
     make_room(&folder);
     clock.advance_to(s(2));
     until(&log, LogHealth::Fine).await;
-    assert!(matches!(done(log.append(author.id, sequence, &event)).await, Appended::Written(_)));
+    for (id, sequence, event) in &failed {
+        assert!(matches!(done(log.append(*id, *sequence, event)).await, Appended::Written(_)));
+    }
     assert!(matches!(first.writes(&log, s(2)).await, Appended::Written(_)));
 }
 
@@ -126,15 +145,13 @@ async fn health(addr: SocketAddr) -> ServingStatus {
 #[tokio::test]
 async fn a_server_on_a_full_disk_says_so_serves_who_reads_and_goes_on_by_itself() {
     let (folder, clock) = (Folder::new(), Arc::new(ManualClock::at(server::EPOCH)));
-    let log = Arc::new(start_small(&folder, &clock, 40));
+    let log = Arc::new(start_small(&folder, &clock, 100));
     let ports = Ports { clock: Arc::clone(&clock) as _, ids: Arc::new(RandomIds::default()), log: log.clone() };
     let server = TestServer::start_with(config(&[]), ports, Some(Arc::clone(&clock))).await;
     let mut client = server.client().await;
     let table = Table::new(&mut client, NewGameRequest::default()).await;
     client.submit_move(by(&table.red, table.submit("a3a4"))).await.expect("a verdict");
-    let endpoint = Endpoint::from_shared(format!("http://{}", server.addr)).expect("an address");
-    let channel = endpoint.connect().await.expect("the server listens");
-    let told = HealthClient::new(channel).watch(HealthCheckRequest::default()).await;
+    let told = HealthClient::new(server.channel().await).watch(HealthCheckRequest::default()).await;
     let mut told = told.expect("a stream").into_inner();
     let mut next_status = async || within(told.message()).await.expect("no error").map(|answer| answer.status());
     assert_eq!(next_status().await, Some(ServingStatus::Serving));
@@ -152,7 +169,7 @@ async fn a_server_on_a_full_disk_says_so_serves_who_reads_and_goes_on_by_itself(
         assert_eq!(next_event(&mut stream).await.expect("no error").expect("an event").sequence, sequence);
     }
     make_room(&folder);
-    clock.advance_to(server::EPOCH + jungle_referee::game::Span::from_secs(2));
+    clock.advance_to(server::EPOCH + Span::from_secs(2));
     assert_eq!(next_status().await, Some(ServingStatus::Serving));
     assert_eq!(health(server.addr).await, ServingStatus::Serving);
     client.submit_move(by(&table.blue, table.submit("a7a6"))).await.expect("a verdict");

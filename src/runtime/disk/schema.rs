@@ -64,6 +64,10 @@ CREATE TABLE sign_of_life (
     position INTEGER NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE probe (
+    number INTEGER PRIMARY KEY,
+    filler BLOB NOT NULL
+) STRICT;
 CREATE VIEW games_readable AS
     SELECT number, id, strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at, preset,
         labels, external_reference, private, status, winner, reason, scored, plies,
