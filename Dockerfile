@@ -11,6 +11,9 @@ RUN cargo build --release --locked
 
 FROM ${RUN_IMAGE}
 COPY --from=build /src/target/release/jungle-referee /usr/local/bin/jungle-referee
+# Where a data file may lie: a volume takes over its owner. Nothing else of the image is ever written.
+RUN install --directory --owner=65532 --group=65532 --mode=0700 /var/lib/jungle
+VOLUME /var/lib/jungle
 # A number, so that a runtime can check that it is not root.
 USER 65532:65532
 EXPOSE 50051

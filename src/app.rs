@@ -27,6 +27,7 @@ use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::game::Time;
+use crate::runtime::call::{Call, of_call};
 use crate::runtime::{
     Clock, DataFile, Ids, Keep, Limits, Log, LogHealth, MemoryLog, OpenFault, RandomIds, Registry, SystemClock,
 };
@@ -34,7 +35,7 @@ use crate::service::calls::Calls;
 use crate::service::proto::FILE_DESCRIPTOR_SET;
 use crate::service::proto::referee_service_server::RefereeServiceServer;
 use crate::service::tally::Tally;
-use crate::service::trace::CallSpans;
+use crate::service::trace::CallNumbers;
 use crate::service::{Referee, health, pace};
 use crate::telemetry::metrics::Metrics;
 use connections::{Rules, connections};
@@ -198,7 +199,7 @@ impl App {
             // Who closes all its calls at once keeps its connection: h2 by itself closes it after twenty.
             .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams_per_connection).ok())
             .layer(pace::Pace)
-            .layer(CallSpans::default())
+            .layer(CallNumbers::default())
             .layer(Calls::new(tally, Arc::clone(registry.load())))
             .layer(CatchPanicLayer::custom(on_panic))
             .add_service(health::health_service(&health, registry.stopping()))
@@ -278,7 +279,7 @@ fn tell_losses(registry: &Registry) {
 /// The answer to a call whose handler panicked: a fault of ours, told to nobody but the log.
 fn on_panic(panic: Box<dyn Any + Send>) -> http::Response<Body> {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    error!(panic = text.unwrap_or("without a message"), "a call panicked");
+    of_call(Call::here(), || error!(panic = text.unwrap_or("without a message"), "a call panicked"));
     crate::service::internal_fault().into_http()
 }
 

@@ -125,33 +125,42 @@ pub(super) fn parse(text: &str) -> Result<Written, NotationError> {
     })
 }
 
+/// Room for the longest text.
+const LONGEST: usize = 96;
+
 /// Writes a position in the form of section 1.
-pub(super) fn write(position: &Position, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(super) fn write(position: &Position) -> String {
+    let mut text = String::with_capacity(LONGEST);
     for rank in (0..RANKS).rev() {
-        write_rank(position, rank, f)?;
-        f.write_str(if rank > 0 { "/" } else { " " })?;
+        write_rank(position, rank, &mut text);
+        text.push(if rank > 0 { '/' } else { ' ' });
     }
-    write!(f, "{} {} {}", position.side_to_move().letter(), position.quiet_plies(), position.round())
+    text.push(position.side_to_move().letter());
+    text.push(' ');
+    text.push_str(&position.quiet_plies().to_string());
+    text.push(' ');
+    text.push_str(&position.round().to_string());
+    text
 }
 
-fn write_rank(position: &Position, rank: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_rank(position: &Position, rank: u8, text: &mut String) {
     let mut empty = 0;
+    let close = |empty: &mut u8, text: &mut String| {
+        if *empty > 0 {
+            text.push(char::from(b'0' + *empty));
+            *empty = 0;
+        }
+    };
     for file in 0..FILES {
         match Square::new(file, rank).and_then(|square| position.at(square)) {
             None => empty += 1,
             Some(piece) => {
-                if empty > 0 {
-                    write!(f, "{empty}")?;
-                }
-                write!(f, "{}", piece.letter())?;
-                empty = 0;
+                close(&mut empty, text);
+                text.push(piece.letter());
             }
         }
     }
-    if empty > 0 {
-        write!(f, "{empty}")?;
-    }
-    Ok(())
+    close(&mut empty, text);
 }
 
 fn parse_board(board: &str) -> Result<[Option<Piece>; 63], NotationError> {

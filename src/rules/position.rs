@@ -313,7 +313,7 @@ impl Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        notation::write(self, f)
+        f.write_str(&notation::write(self))
     }
 }
 

@@ -117,15 +117,33 @@ impl Square {
         Square(file % FILES * RANKS + rank % RANKS)
     }
 
+    /// The square's name, `a1` to `g9`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES[self.index()]
+    }
+
     /// The square's [`index`](Square::index) as a byte, for who keeps squares as bytes.
     pub(crate) const fn byte(self) -> u8 {
         self.0
     }
 }
 
+/// The names of [`Square::ALL`].
+#[rustfmt::skip]
+static NAMES: [&str; 63] = [
+    "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9",
+    "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9",
+    "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9",
+    "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "d9",
+    "e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8", "e9",
+    "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9",
+    "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "g9",
+];
+
 impl fmt::Display for Square {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", char::from(b'a' + self.file()), char::from(b'1' + self.rank()))
+        f.write_str(self.name())
     }
 }
 

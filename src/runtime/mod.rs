@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub mod call;
 pub mod disk;
 pub mod feed;
 pub mod gauges;

@@ -17,6 +17,7 @@ use std::task::Poll;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info};
 
+use super::call::{Call, of_call};
 use super::feed::StreamFlag;
 use super::ids::GameId;
 use super::load::Load;
@@ -132,6 +133,8 @@ struct Entry {
     ask: Ask,
     request: Option<Request>,
     reply: Option<oneshot::Sender<Reply>>,
+    /// The call that it came with, for the log's lines.
+    call: Option<Call>,
     /// Calls that repeated the request while it waited. They are no entries of their own.
     repeats: Vec<oneshot::Sender<Reply>>,
 }
@@ -387,7 +390,15 @@ impl Slot {
     ) {
         // Stamp and place in the queue are one step under the lock: the queue is in order of arrival.
         let arrival = self.house.clock.now();
-        inner.busy.queue.push_back(Entry { arrival, shows, ask, request, reply, repeats: Vec::new() });
+        inner.busy.queue.push_back(Entry {
+            arrival,
+            shows,
+            ask,
+            request,
+            reply,
+            call: Call::here(),
+            repeats: Vec::new(),
+        });
         self.drain(inner);
     }
 
@@ -533,7 +544,8 @@ impl Slot {
         let sequence = record.sequence;
         debug!(game = %self.id, sequence, "event");
         if let Some(ending) = &record.event.ending {
-            info!(game = %self.id, outcome = %ending.outcome, "game over");
+            let call = inner.busy.queue.front().filter(|_| own).and_then(|head| head.call);
+            of_call(call, || info!(game = %self.id, outcome = %ending.outcome, "game over"));
             self.house.ended(self.id, self.house.clock.now());
         }
         if own && let Some(game) = inner.game.clone() {

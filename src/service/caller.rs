@@ -49,10 +49,12 @@ impl Keys {
             return Identity::Unknown;
         };
         let secret = secret.trim();
-        if self.creator.as_ref().is_some_and(|key| self.tokens.same_secret(key, secret)) {
-            return Identity::Creator;
+        // Most calls come with a token, and a token is told from a key by itself.
+        if let Some((game, seat)) = self.tokens.verify(secret) {
+            return Identity::Holder(game, seat);
         }
-        self.tokens.verify(secret).map_or(Identity::Unknown, |(game, seat)| Identity::Holder(game, seat))
+        let is_creator = self.creator.as_ref().is_some_and(|key| self.tokens.same_secret(key, secret));
+        if is_creator { Identity::Creator } else { Identity::Unknown }
     }
 }
 

@@ -15,12 +15,9 @@ use tower::{Layer, Service};
 use tracing::debug;
 
 use super::status;
-use super::tally::{CALLS, Tally, code_name, reason};
+use super::tally::{CALLS, Tally, call_of, code_name, reason};
 use crate::runtime::Load;
 use crate::runtime::load::Place;
-
-/// What the paths of the contract's calls begin with.
-const CONTRACT: &str = "/jungle.v1.RefereeService/";
 
 /// Counts calls, and sheds them.
 #[derive(Clone, Debug)]
@@ -75,8 +72,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<A>) -> Self::Future {
-        let name = request.uri().path().strip_prefix(CONTRACT);
-        let call = CALLS.iter().position(|call| name == Some(*call)).unwrap_or(CALLS.len());
+        let call = call_of(request.uri().path());
         let tally = Arc::clone(&self.calls.tally);
         tally.calls[call].bump();
         let (turn, place) = match self.calls.place(call) {

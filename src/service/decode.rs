@@ -128,15 +128,20 @@ fn digest(name: &str, body: &[u8]) -> u64 {
 }
 
 pub(super) fn square(field: &str, text: &str) -> Decoded<Square> {
+    square_of("", field, text)
+}
+
+/// A square of a field whose name is put together only if it is wrong: most are right.
+fn square_of(prefix: &str, field: &str, text: &str) -> Decoded<Square> {
     text.parse().map_err(|_| {
         let problem = format!("{} is not a square: a file a-g and a rank 1-9, such as \"a1\"", quote(text));
-        Malformed::new(field, problem)
+        Malformed::new(format!("{prefix}{field}"), problem)
     })
 }
 
 pub(super) fn a_move(prefix: &str, from: &str, to: &str) -> Decoded<Move> {
-    let from = square(&format!("{prefix}from_square"), from)?;
-    Ok(Move { from, to: square(&format!("{prefix}to_square"), to)? })
+    let from = square_of(prefix, "from_square", from)?;
+    Ok(Move { from, to: square_of(prefix, "to_square", to)? })
 }
 
 /// An enum of a request: an unknown number is refused, zero is `None`.

@@ -67,19 +67,23 @@ fn maybe_animal(of: Option<Animal>) -> i32 {
     of.map_or(pb::Animal::Unspecified, animal).into()
 }
 
+fn square(square: Square) -> String {
+    square.name().to_owned()
+}
+
 fn piece((square, piece): (Square, Piece)) -> pb::Piece {
-    pb::Piece { square: square.to_string(), side: side(piece.side).into(), animal: animal(piece.animal).into() }
+    pb::Piece { square: self::square(square), side: side(piece.side).into(), animal: animal(piece.animal).into() }
 }
 
 fn a_move(mv: Move) -> pb::Move {
-    pb::Move { from_square: mv.from.to_string(), to_square: mv.to.to_string() }
+    pb::Move { from_square: square(mv.from), to_square: square(mv.to) }
 }
 
 fn played(ply: u32, moved: &Moved) -> pb::PlayedMove {
     pb::PlayedMove {
         ply: Some(ply),
-        from_square: moved.mv.from.to_string(),
-        to_square: moved.mv.to.to_string(),
+        from_square: square(moved.mv.from),
+        to_square: square(moved.mv.to),
         captured: maybe_animal(moved.captured),
         waived: moved.waived,
     }
@@ -398,7 +402,7 @@ fn rule(rule: Rule) -> pb::Rule {
 fn violation(why: &Violation) -> pb::Violation {
     pb::Violation {
         rule: rule(why.rule()).into(),
-        squares: why.squares().iter().map(Square::to_string).collect(),
+        squares: why.squares().into_iter().map(square).collect(),
         animals: why.animals().into_iter().map(piece).collect(),
         plies: why.plies(),
         sentence: why.to_string(),
@@ -439,8 +443,8 @@ pub(super) fn refusal(why: &Violation, game: &Game, side: Side, at: Time) -> pb:
 
 pub(super) fn legal_move(legal: LegalMove) -> pb::LegalMove {
     pb::LegalMove {
-        from_square: legal.mv.from.to_string(),
-        to_square: legal.mv.to.to_string(),
+        from_square: square(legal.mv.from),
+        to_square: square(legal.mv.to),
         captures: maybe_animal(legal.captured),
     }
 }
@@ -451,8 +455,8 @@ pub(super) fn candidate(candidate: &Candidate) -> pb::Candidate {
         Err(why) => (maybe_animal(None), Some(violation(why))),
     };
     pb::Candidate {
-        from_square: candidate.mv.from.to_string(),
-        to_square: candidate.mv.to.to_string(),
+        from_square: square(candidate.mv.from),
+        to_square: square(candidate.mv.to),
         captures,
         violation: why,
     }

@@ -14,7 +14,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
 use tower::{Layer, Service};
+
+use super::tally::{CALLS, call_of};
 
 /// How much of a stream may wait to be sent when more is asked for, in bytes. What is then asked for may
 /// come on top of it: one buffer of messages, of 32 KiB and a message at most.
@@ -41,19 +44,43 @@ pub struct Paced<S> {
 impl<S, A, B> Service<http::Request<A>> for Paced<S>
 where
     S: Service<http::Request<A>, Response = http::Response<B>>,
-    S::Future: Send + 'static,
 {
     type Response = http::Response<PacedBody<B>>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+    type Future = PacedResponse<S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: http::Request<A>) -> Self::Future {
-        let response = self.inner.call(request);
-        Box::pin(async move { Ok(response.await?.map(PacedBody::new)) })
+        // Only streams are long enough to wait; other answers are one message.
+        let is_stream = !CALLS.get(call_of(request.uri().path())).is_some_and(|call| *call != "WatchGame");
+        PacedResponse { response: self.inner.call(request), is_stream }
+    }
+}
+
+pin_project! {
+    /// A response whose body will be paced, if it is a stream.
+    #[derive(Debug)]
+    pub struct PacedResponse<F> {
+        #[pin]
+        response: F,
+        is_stream: bool,
+    }
+}
+
+impl<F, B, E> Future for PacedResponse<F>
+where
+    F: Future<Output = Result<http::Response<B>, E>>,
+{
+    type Output = Result<http::Response<PacedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let paced = self.project();
+        let response = ready!(paced.response.poll(context))?;
+        let waiting = paced.is_stream.then(Arc::default);
+        Poll::Ready(Ok(response.map(|inner| PacedBody { inner, waiting })))
     }
 }
 
@@ -61,13 +88,8 @@ where
 #[derive(Debug)]
 pub struct PacedBody<B> {
     inner: B,
-    waiting: Arc<Waiting>,
-}
-
-impl<B> PacedBody<B> {
-    fn new(inner: B) -> Self {
-        Self { inner, waiting: Arc::default() }
-    }
+    /// `None` where there is nothing to pace.
+    waiting: Option<Arc<Waiting>>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for PacedBody<B> {
@@ -78,15 +100,18 @@ impl<B: Body<Data = Bytes> + Unpin> Body for PacedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.waiting.is_too_much() {
-            self.waiting.sent.register(context.waker());
+        let Some(waiting) = self.waiting.clone() else {
+            return Pin::new(&mut self.inner).poll_frame(context);
+        };
+        if waiting.is_too_much() {
+            waiting.sent.register(context.waker());
             // What was sent before the registration woke nobody.
-            if self.waiting.is_too_much() {
+            if waiting.is_too_much() {
                 return Poll::Pending;
             }
         }
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.waiting.add(bytes)))))
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| waiting.add(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

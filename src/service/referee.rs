@@ -15,6 +15,7 @@ use super::tally::Tally;
 use super::{decode, encode, status};
 use crate::game::{Caller, Command, Kind, Refusal};
 use crate::rules::{Line, PRESETS, Side, Square};
+use crate::runtime::call::{Call, of_call};
 use crate::runtime::feed::WatchOptions;
 use crate::runtime::slot::Reply;
 use crate::runtime::{Answer, Fault, GameId, Registry, Seat, Slot, Told, View, Watch};
@@ -123,14 +124,18 @@ impl Referee {
             return Err(if self.registry.is_lost(id) { status::no_such_game(id) } else { status::token_invalid() });
         }
         let slot = self.registry.find(id).ok_or_else(|| status::no_such_game(id))?;
-        let settings = slot.settings().ok_or_else(|| status::no_such_game(id))?;
         let role = match identity {
-            Identity::Nobody | Identity::Unknown if settings.private => return Err(status::no_such_game(id)),
-            Identity::Nobody | Identity::Unknown => Role::Spectator,
-            Identity::Creator => Role::Creator,
+            // Whoever holds its token may see it. Whether it has been made yet is asked in its queue.
             Identity::Holder(game, seat) if game == id => Role::Holder(seat),
-            Identity::Holder(..) if settings.private => return Err(status::no_such_game(id)),
-            Identity::Holder(..) => return Err(status::token_of_other_game(id)),
+            Identity::Creator => Role::Creator,
+            Identity::Nobody | Identity::Unknown | Identity::Holder(..) => {
+                let settings = slot.settings().filter(|settings| !settings.private);
+                settings.ok_or_else(|| status::no_such_game(id))?;
+                if matches!(identity, Identity::Holder(..)) {
+                    return Err(status::token_of_other_game(id));
+                }
+                Role::Spectator
+            }
         };
         Ok(Found { id, slot, role })
     }
@@ -180,7 +185,8 @@ impl pb::referee_service_server::RefereeService for Referee {
         let (id, reply) = made.map_err(|fault| status::fault(unmade, &fault))?;
         let answer = reply.map_err(|fault| status::fault(id, &fault))?;
         let settings = answer.game.settings();
-        info!(game = %id, preset = settings.preset, replayed = answer.replayed, "game created");
+        let replayed = answer.replayed;
+        of_call(Call::here(), || info!(game = %id, preset = settings.preset, replayed, "game created"));
         Ok(Response::new(self.new_game_response(id, &answer)))
     }
 

@@ -21,6 +21,34 @@ pub const CALLS: [&str; 11] = [
     "WatchGame",
 ];
 
+/// Their paths.
+const METHODS: [&str; CALLS.len()] = [
+    "/jungle.v1.RefereeService/NewGame",
+    "/jungle.v1.RefereeService/GetGame",
+    "/jungle.v1.RefereeService/ListGames",
+    "/jungle.v1.RefereeService/ListRulesets",
+    "/jungle.v1.RefereeService/LegalMoves",
+    "/jungle.v1.RefereeService/SubmitMove",
+    "/jungle.v1.RefereeService/OfferDraw",
+    "/jungle.v1.RefereeService/AnswerDraw",
+    "/jungle.v1.RefereeService/LeaveGame",
+    "/jungle.v1.RefereeService/AbortGame",
+    "/jungle.v1.RefereeService/WatchGame",
+];
+
+/// The place of a path among [`CALLS`]; their number if it is none of them.
+#[must_use]
+pub fn call_of(path: &str) -> usize {
+    // Most differ in length: no need to compare what all begin with.
+    METHODS.iter().position(|method| method.len() == path.len() && *method == path).unwrap_or(CALLS.len())
+}
+
+/// The path of a call of the contract; all others are named alike.
+#[must_use]
+pub fn method(path: &str) -> &'static str {
+    METHODS.get(call_of(path)).copied().unwrap_or("another service's")
+}
+
 /// How many status codes there are.
 const CODES: usize = 17;
 

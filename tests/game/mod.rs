@@ -10,8 +10,9 @@ use jungle_referee::game::{
 };
 use jungle_referee::rules::{Reason, Ruleset, Side};
 
-use crate::support::mv;
+use super::support::{self, mv};
 
+pub(crate) mod play;
 mod usual;
 pub(crate) use usual::usual;
 

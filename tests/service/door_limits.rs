@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -159,8 +159,8 @@ async fn surplus_connections_are_closed_and_told_at_most_once_a_second_with_thei
     let clock = SystemClock::start();
     let began = clock.now();
     let arguments = ["serve", "--listen=127.0.0.1:0", "--max-connections=1", "--log-format=json"];
-    let mut child = binary(&arguments, &[]).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    let (out, err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let mut child = Killed(binary(&arguments, &[]).stderr(Stdio::piped()).spawn().expect("the binary runs"));
+    let (out, err) = (child.0.stdout.take().expect("piped"), child.0.stderr.take().expect("piped"));
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line).expect("a line");
     let address = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
@@ -188,8 +188,16 @@ async fn surplus_connections_are_closed_and_told_at_most_once_a_second_with_thei
     let seconds = clock.now().since(began).micros() / 1_000_000;
     assert!(lines <= seconds + 2, "{lines} lines in {seconds} s");
     drop(client);
-    child.kill().expect("a child of ours");
-    child.wait().expect("a child of ours");
+}
+
+/// A child that does not outlive its test, so that whoever reads what it says comes to an end.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The numbers of a page by their names with labels.
