@@ -192,7 +192,7 @@ pub(crate) fn usual_game(game: u64) -> Creation {
 pub(crate) fn timed_game(game: u64, time_control: TimeControl) -> Creation {
     Creation {
         settings: Arc::new(Settings { time_control, ..usual::usual() }),
-        marks: Marks { external_reference: format!("{game:032}").into(), ..Marks::default() },
+        marks: Marks { external_reference: format!("{game:032}"), ..Marks::default() },
     }
 }
 

@@ -55,7 +55,7 @@ where
 
     fn call(&mut self, request: http::Request<A>) -> Self::Future {
         // Only streams are long enough to wait; other answers are one message.
-        let is_stream = !CALLS.get(call_of(request.uri().path())).is_some_and(|call| *call != "WatchGame");
+        let is_stream = CALLS.get(call_of(request.uri().path())).is_none_or(|call| *call == "WatchGame");
         PacedResponse { response: self.inner.call(request), is_stream }
     }
 }

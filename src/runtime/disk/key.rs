@@ -27,9 +27,9 @@ pub fn token_key_beside(data: &Path) -> Result<TokenKey, OpenFault> {
             Err(error) => return Err(OpenFault::io(&path, "making it")(error)),
         }
     }
-    let key = fs::read(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(error.kind(), GONE),
-        _ => error,
+    let key = fs::read(&path).map_err(|error| {
+        let gone = error.kind() == io::ErrorKind::NotFound;
+        if gone { io::Error::new(error.kind(), GONE) } else { error }
     });
     let key = key.map_err(OpenFault::io(&path, "reading it"))?;
     match TokenKey::from_text(&key) {

@@ -64,6 +64,10 @@ CREATE TABLE sign_of_life (
     position INTEGER NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE probe (
+    number INTEGER PRIMARY KEY,
+    filler BLOB NOT NULL
+) STRICT;
 CREATE VIEW games_readable AS
     SELECT number, id, strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at, preset,
         labels, external_reference, private, status, winner, reason, scored, plies,
@@ -200,4 +204,38 @@ fn take_step(connection: &mut Connection, step: &str, format: u32) -> rusqlite::
     let told = "INSERT INTO meta (key, value) VALUES ('format', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
     transaction.execute(told, [format.to_string()])?;
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(connection: &Connection) -> (i64, String) {
+        let header = connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number");
+        let told = connection.query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0));
+        (header, told.expect("told"))
+    }
+
+    #[test]
+    fn an_older_file_takes_the_steps_that_it_lacks_each_whole_or_not_at_all() {
+        let mut connection = Connection::open_in_memory().expect("opened");
+        let steps = [FORMAT_1, "ALTER TABLE games ADD COLUMN title TEXT; UPDATE games SET title = preset"];
+        upgrade(&mut connection, 0, &steps[..1]).expect("format 1");
+        assert_eq!(format(&connection), (1, "1".to_owned()));
+        connection
+            .execute_batch("INSERT INTO games VALUES (1,'a',0,'p','h','[]','',0,1,'OPEN',NULL,NULL,NULL,NULL,NULL,0)")
+            .expect("a row");
+
+        let broken = [FORMAT_1, "ALTER TABLE games ADD COLUMN title TEXT; UPDATE nothing SET title = preset"];
+        upgrade(&mut connection, 1, &broken).expect_err("a step that cannot be taken");
+        assert_eq!(format(&connection), (1, "1".to_owned()));
+        assert!(connection.prepare("SELECT title FROM games").is_err());
+
+        upgrade(&mut connection, 1, &steps).expect("format 2");
+        assert_eq!(format(&connection), (2, "2".to_owned()));
+        let title: String = connection.query_row("SELECT title FROM games", [], |row| row.get(0)).expect("a title");
+        assert_eq!(title, "p");
+        upgrade(&mut connection, 2, &steps).expect("nothing to do");
+        assert_eq!(format(&connection), (2, "2".to_owned()));
+    }
 }

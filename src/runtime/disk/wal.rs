@@ -21,28 +21,38 @@ pub(super) struct WalDamage {
 
 type Sum = (u32, u32);
 
-/// What a frame's header says, and whether its content agrees.
-struct Frame {
-    this_run: bool,
-    /// The size of the database after the commit, in pages; 0 if the frame commits nothing.
-    commit: u32,
-    stored: Sum,
-    /// The sum over its content, from the stored sum of the frame before, or from the right one.
-    sums: [Sum; 2],
+/// Whose a frame is, by the salts that it carries: each time the log begins anew, it has others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    This,
+    /// Left over from before the log began anew: the first salt was a smaller number then, the second any other.
+    Earlier,
+    /// Nobody's.
+    Unreadable,
 }
 
-impl Frame {
-    fn is_whole(&self) -> bool {
-        self.sums.contains(&self.stored)
-    }
-}
-
-/// The first frame that is not whole, and what comes after it.
+/// The first frame that is not what was written, and what comes after it.
 struct Bad {
     byte: u64,
+    run: Run,
     is_commit: bool,
-    whole_after: u64,
+    of_this_run_after: u64,
+    unreadable_after: u64,
     commits_after: u64,
+}
+
+impl Bad {
+    /// Whether more was committed after the bad frame, or may have been.
+    fn is_damage(&self) -> bool {
+        match self.run {
+            // A transaction begins when the one before it is safe: nothing comes after a commit that is not.
+            Run::This if self.is_commit => self.of_this_run_after + self.unreadable_after > 0,
+            // Torn within the last transaction, if that is the only one after it.
+            Run::This | Run::Earlier => self.commits_after > 1,
+            // A commit or not, nobody can tell any more.
+            Run::Unreadable => self.of_this_run_after > 0,
+        }
+    }
 }
 
 /// Reads a write-ahead log. `Ok(Ok(()))`: of what was committed, SQLite will read all but perhaps the
@@ -55,67 +65,66 @@ pub(super) fn check(wal: &mut impl Read) -> io::Result<Result<(), WalDamage>> {
     }
     let big_endian = word(&header, 0) & 1 == 1;
     let page = word(&header, 8);
-    let stored = (word(&header, 24), word(&header, 28));
+    let mut sum = (word(&header, 24), word(&header, 28));
     let is_header = word(&header, 0) & !1 == MAGIC
         && word(&header, 4) == VERSION
         && page.is_power_of_two()
         && (512..=65_536).contains(&page)
-        && checksum(big_endian, (0, 0), &header[..24]) == stored;
+        && checksum(big_endian, (0, 0), &header[..24]) == sum;
     if !is_header {
         return Ok(Err(WalDamage { byte: 0 }));
     }
-    let mut bytes = vec![0; FRAME_HEADER + usize::try_from(page).unwrap_or(HEADER)];
-    let (mut before, mut bad, mut byte) = ([stored; 2], None::<Bad>, 32);
-    while fill(wal, &mut bytes)? {
-        let frame = frame(big_endian, &header, before, &bytes);
-        let good = frame.this_run && frame.is_whole();
+    let mut frame = vec![0; FRAME_HEADER + usize::try_from(page).unwrap_or(HEADER)];
+    let (mut bad, mut byte) = (None::<Bad>, 32);
+    while fill(wal, &mut frame)? {
+        let run = run_of(&header, &frame);
+        let commits = word(&frame, 4) != 0;
+        let stored = (word(&frame, 16), word(&frame, 20));
         match &mut bad {
-            None if good => {}
-            // Whole, but of another run: no torn write looks like that.
-            None if frame.is_whole() => return Ok(Err(WalDamage { byte })),
+            None if run == Run::This && frame_sum(big_endian, sum, &frame) == stored => sum = stored,
             None => {
-                let is_commit = frame.this_run && (frame.commit != 0 || had_commit(big_endian, before, &mut bytes));
-                bad = Some(Bad { byte, is_commit, whole_after: 0, commits_after: 0 });
+                let is_commit = commits || had_commit(big_endian, sum, &mut frame);
+                bad = Some(Bad { byte, run, is_commit, of_this_run_after: 0, unreadable_after: 0, commits_after: 0 });
             }
             Some(bad) => {
-                bad.whole_after += u64::from(good);
-                bad.commits_after += u64::from(good && frame.commit != 0);
+                bad.of_this_run_after += u64::from(run == Run::This);
+                bad.unreadable_after += u64::from(run == Run::Unreadable);
+                bad.commits_after += u64::from(run == Run::This && commits);
             }
         }
-        before = [frame.stored, frame.sums[0]];
-        byte += bytes.len() as u64;
+        byte += frame.len() as u64;
     }
-    // A transaction begins when the one before it is safe. So a bad commit with anything after it, or two
-    // commits after a bad frame, mean that a transaction which was safe is not.
-    let lost = bad.filter(|bad| bad.commits_after >= 2 || bad.is_commit && bad.whole_after >= 1);
+    let lost = bad.filter(Bad::is_damage);
     Ok(lost.map_or(Ok(()), |bad| Err(WalDamage { byte: bad.byte })))
 }
 
-fn frame(big_endian: bool, header: &[u8; HEADER], before: [Sum; 2], bytes: &[u8]) -> Frame {
-    Frame {
-        this_run: bytes[8..16] == header[16..24],
-        commit: word(bytes, 4),
-        stored: (word(bytes, 16), word(bytes, 20)),
-        sums: before.map(|before| frame_sum(big_endian, before, bytes)),
+fn run_of(header: &[u8; HEADER], frame: &[u8]) -> Run {
+    let (first, second) = ((word(header, 16), word(frame, 8)), (word(header, 20), word(frame, 12)));
+    if first.0 == first.1 && second.0 == second.1 {
+        Run::This
+    } else if (1..=u32::from(u16::MAX)).contains(&first.0.wrapping_sub(first.1)) && second.0 != second.1 {
+        Run::Earlier
+    } else {
+        Run::Unreadable
     }
 }
 
-fn frame_sum(big_endian: bool, before: Sum, bytes: &[u8]) -> Sum {
-    checksum(big_endian, checksum(big_endian, before, &bytes[..8]), &bytes[FRAME_HEADER..])
+fn frame_sum(big_endian: bool, before: Sum, frame: &[u8]) -> Sum {
+    checksum(big_endian, checksum(big_endian, before, &frame[..8]), &frame[FRAME_HEADER..])
 }
 
-/// Whether the frame is whole but for one byte of its commit field: it was a commit.
-fn had_commit(big_endian: bool, before: [Sum; 2], bytes: &mut [u8]) -> bool {
-    let stored = (word(bytes, 16), word(bytes, 20));
+/// Whether the frame is whole but for one byte of its commit field: then it was a commit.
+fn had_commit(big_endian: bool, before: Sum, frame: &mut [u8]) -> bool {
+    let stored = (word(frame, 16), word(frame, 20));
     for place in 4..8 {
-        let found = bytes[place];
+        let found = frame[place];
         for other in 0..=u8::MAX {
-            bytes[place] = other;
-            if frame_sum(big_endian, before[0], bytes) == stored {
+            frame[place] = other;
+            if frame_sum(big_endian, before, frame) == stored {
                 return true;
             }
         }
-        bytes[place] = found;
+        frame[place] = found;
     }
     false
 }

@@ -22,6 +22,9 @@ use crate::game::{Record, Span, Time};
 /// How long nothing is committed before a sign of life is, while games are open. The promise is a second.
 const PULSE: Duration = Duration::from_millis(500);
 
+/// How much must find room before storage that failed counts as well again, in bytes.
+const PROBE_BYTES: u32 = 64 << 10;
+
 /// How long a failed transaction is followed by none.
 const RETRY: Span = Span::from_secs(1);
 
@@ -175,18 +178,14 @@ impl Writer {
 
     /// Writes events as one transaction, and answers.
     fn append(&mut self, appends: Vec<(NewEvent, oneshot::Sender<Appended>)>) {
-        let now = self.clock.now();
-        let waits = match self.health() {
-            LogHealth::Fine => false,
-            LogHealth::Failing => now < self.failed_at + RETRY,
-            LogHealth::Closed => true,
-        };
-        let answers = if waits {
-            Err(Fate::NotWritten)
-        } else {
-            self.transact(|writer, written| {
+        if self.health() == LogHealth::Failing && self.clock.now() >= self.failed_at + RETRY {
+            self.probe();
+        }
+        let answers = match self.health() {
+            LogHealth::Fine => self.transact(|writer, written| {
                 appends.iter().map(|(event, _)| writer.write(event, written)).collect::<Result<Vec<_>, _>>()
-            })
+            }),
+            LogHealth::Failing | LogHealth::Closed => Err(Fate::NotWritten),
         };
         match answers {
             Ok(answers) => {
@@ -205,20 +204,32 @@ impl Writer {
         }
     }
 
-    /// Shows that the server is alive, if somebody's clock may run; and whether the storage is well again.
+    /// Nothing has come for a while: shows that the server is alive, if somebody's clock may run, or whether
+    /// the storage is well again.
     fn pulse(&mut self) {
-        let now = self.clock.now();
-        let due = match self.health() {
-            LogHealth::Fine => !self.heads.is_empty() && now > self.committed_at,
-            LogHealth::Failing => true,
-            LogHealth::Closed => false,
-        };
-        if due {
-            // What comes of it is in the health.
-            let _ = self.transact(|writer, now| {
-                let life = SignOfLife { alive_at: signed(now.micros()), position: writer.position };
-                life.write(&writer.connection)
-            });
+        match self.health() {
+            LogHealth::Fine if !self.heads.is_empty() && self.clock.now() > self.committed_at => {
+                // What comes of it is in the health.
+                let _ = self.transact(|writer, now| writer.sign(now));
+            }
+            LogHealth::Failing => self.probe(),
+            LogHealth::Fine | LogHealth::Closed => {}
+        }
+    }
+
+    fn sign(&self, now: Time) -> Result<(), Error> {
+        SignOfLife { alive_at: signed(now.micros()), position: self.position }.write(&self.connection)
+    }
+
+    /// Tries whether there is room again: more than a last page, so that what comes next finds room too.
+    fn probe(&mut self) {
+        let tried = self.transact(|writer, now| {
+            let fill = "INSERT INTO probe (number, filler) VALUES (1, zeroblob(?1)) ON CONFLICT (number) DO NOTHING";
+            writer.connection.prepare_cached(fill)?.execute([PROBE_BYTES])?;
+            writer.sign(now)
+        });
+        if tried.is_ok() {
+            let _ = self.transact(|writer, _| writer.execute("DELETE FROM probe"));
         }
     }
 
