@@ -48,6 +48,13 @@ pub(crate) async fn make_move(client: &mut Client, table: &Table, ply: u32) {
     assert!(accepted, "ply {ply}: {reply:?}");
 }
 
+/// The binary, to serve on a free port of loopback.
+pub(crate) fn binary(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
+    command
+}
+
 /// A server in a process of its own. Killed when dropped.
 pub(crate) struct Process {
     child: Child,
@@ -57,17 +64,22 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the binary on a free port of loopback.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_jungle-referee"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--log", "off"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        Self::listening(binary(&[&["--log", "off"], flags].concat()).spawn().expect("the binary starts"))
+    }
+
+    /// Waits until it says where it listens.
+    pub(crate) fn listening(mut child: Child) -> Self {
         let mut line = String::new();
         let said = BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line);
         assert!(said.is_ok_and(|bytes| bytes > 0), "it says where it listens");
         let addr = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");
         Self { child, addr }
+    }
+
+    /// Ends it with SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("a child of ours");
+        self.child.wait().expect("a child of ours");
     }
 
     /// Its anonymous resident memory, in bytes.
