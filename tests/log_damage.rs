@@ -1,7 +1,7 @@
 //! What is promised of a damaged data file: the last transaction is dropped whole, or the server does not
 //! start and says what is wrong and where. Nothing is ever misread.
 //!
-//! `DAMAGES=1000000 cargo test --release --test log_damage` tries so many random places instead of a few, and
+//! `DAMAGES=100000 cargo test --release --test log_damage` tries so many random places instead of a few, and
 //! every byte of the last transaction where the usual run leaves some out.
 
 mod data_file;
@@ -237,6 +237,24 @@ async fn a_page_that_has_lost_its_last_row_is_found() {
         }
     }
     assert!(found > 5, "{found} pages");
+}
+
+/// "We gave up what could not be read any more, as the page for operators says, and played on with the rest."
+#[tokio::test]
+async fn a_write_ahead_log_that_is_cut_where_it_is_damaged_gives_what_was_before() {
+    let (scene, folder) = (scene(false).await, Folder::new());
+    for frame in [3, 11, 20] {
+        let at = WAL_HEADER + frame * FRAME;
+        let damage = Damage::Flip(In::Wal, at + 1_000, 4);
+        folder.put(&damage.done_to(&scene.left), false);
+        let fault = read(&folder.data()).expect_err("damaged");
+        assert!(fault.to_string().contains(&format!("games.db-wal is damaged: byte {at}:")), "{fault}");
+        folder.put(&Damage::Cut(In::Wal, at).done_to(&scene.left), false);
+        for ((id, before), (whole_id, whole)) in read(&folder.data()).expect("whole again").iter().zip(&scene.states[1])
+        {
+            assert!(id == whole_id && whole.starts_with(before));
+        }
+    }
 }
 
 /// "A sector had rotted somewhere; the server said where, or nothing was lost."

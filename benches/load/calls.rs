@@ -22,8 +22,8 @@ pub(crate) const READ_AT: usize = 30;
 /// How often a side is measured before its figures count: caches and the like grow warm.
 const WARM_CALLS: usize = 2_000;
 
-/// A call that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// A call that is measured. Reads come first: they leave the games as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Kind {
     /// A game of thirty plies.
     GetGame,
@@ -71,7 +71,7 @@ pub(crate) struct Load {
 /// What is measured of the calls.
 #[derive(Args)]
 pub(crate) struct CallsArgs {
-    /// Which calls; reads come first, for they leave the games as they are.
+    /// Which calls.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "get-game,legal-moves,refused,accepted")]
     kinds: Vec<Kind>,
     /// How often each server is measured, in turn with the others.
@@ -119,7 +119,9 @@ pub(crate) async fn all(args: &CallsArgs) {
         }
     }
     println!("{}", table::CALLS);
-    for kind in args.kinds.iter().copied() {
+    let mut kinds = args.kinds.clone();
+    kinds.sort();
+    for kind in kinds {
         for connections in args.connections.iter().copied() {
             for in_flight in args.in_flight.iter().copied().filter(|in_flight| *in_flight >= connections) {
                 let load = Load { kind, in_flight, connections, calls: args.calls };

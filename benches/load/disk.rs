@@ -59,8 +59,9 @@ pub(crate) async fn compare(folder: &Path, rounds: usize) {
         }
         println!("{}", row(in_flight, &moves, &sqlite, &append));
     }
-    drop(referee);
+    drop((referee, baseline));
     remove(&data);
+    remove(&folder.join("rows.db"));
 }
 
 fn row(in_flight: usize, moves: &[Sample], sqlite: &[Commits], append: &[Commits]) -> String {
@@ -100,13 +101,15 @@ fn commits_of(baseline: &mut Led, what: &str, rows: usize, commits: usize, bytes
 pub(crate) async fn serve(folder: &[String]) {
     let [folder] = folder else { panic!("told {folder:?}") };
     let folder = PathBuf::from(folder);
+    let database = folder.join("rows.db");
+    let table = table(&database);
     be_led("commits", async |words| {
         let [what, numbers @ ..] = words else { panic!("told {words:?}") };
         let numbers: Vec<usize> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
         let [rows, commits, bytes] = numbers[..] else { panic!("told {words:?}") };
         let body = vec![7; bytes];
         match *what {
-            "sqlite" => sqlite(&folder.join("rows.db"), rows, commits, &body),
+            "sqlite" => sqlite(&table, rows, commits, &body),
             "append" => append(&folder.join("rows.log"), rows, commits, &body),
             _ => panic!("told {words:?}"),
         }
@@ -114,25 +117,30 @@ pub(crate) async fn serve(folder: &[String]) {
     .await;
 }
 
-/// Commits rows in the order of their numbers, with the settings that the referee's log has.
-fn sqlite(path: &Path, rows: usize, commits: usize, body: &[u8]) -> String {
+/// A table on disk with the settings that the referee's log has. Its write-ahead log has its full length from
+/// the beginning, as that of a server that has run for a while: what makes a file longer makes it slower.
+fn table(path: &Path) -> Connection {
+    const LONG: i64 = 8 << 20;
     remove(path);
     let connection = Connection::open(path).expect("a new file");
     let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
         CREATE TABLE rows (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT";
     connection.execute_batch(settings).expect("a new table");
-    let mut insert = connection.prepare("INSERT INTO rows (body) VALUES (?1)").expect("a statement");
-    let told = timed(rows, commits, || {
-        connection.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
+    connection.execute("INSERT INTO rows (body) VALUES (zeroblob(?1))", [LONG]).expect("room on the disk");
+    connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).expect("nobody reads");
+    connection
+}
+
+/// Commits rows in the order of their numbers.
+fn sqlite(table: &Connection, rows: usize, commits: usize, body: &[u8]) -> String {
+    let mut insert = table.prepare("INSERT INTO rows (body) VALUES (?1)").expect("a statement");
+    timed(rows, commits, || {
+        table.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
         for _ in 0..rows {
             insert.execute([body]).expect("a row");
         }
-        connection.execute_batch("COMMIT").expect("a commit");
-    });
-    drop(insert);
-    drop(connection);
-    remove(path);
-    told
+        table.execute_batch("COMMIT").expect("a commit");
+    })
 }
 
 /// Appends the bytes and waits until the disk has them.

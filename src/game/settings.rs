@@ -1,11 +1,11 @@
 //! How a game was set up: fixed at creation, shared by all who look at the game.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest, Sha256};
 
 use super::clock::{ClockStart, Span, TimeControl};
-use crate::rules::{Position, Ruleset};
+use crate::rules::{PRESETS, Position, Ruleset};
 
 /// The settings of a game. The ranges are checked at the door (`service::decode`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +72,14 @@ impl From<Settings> for Creation {
 /// ```
 #[must_use]
 pub fn ruleset_hash(ruleset: &Ruleset) -> String {
+    /// Most games are judged by a preset as it is, and many ask for the hash with each look.
+    static OF_PRESETS: LazyLock<Vec<String>> =
+        LazyLock::new(|| PRESETS.iter().map(|preset| hash_of(&preset.ruleset)).collect());
+    let preset = PRESETS.iter().position(|preset| preset.ruleset == *ruleset);
+    preset.map_or_else(|| hash_of(ruleset), |place| OF_PRESETS[place].clone())
+}
+
+fn hash_of(ruleset: &Ruleset) -> String {
     let digest = Sha256::digest(ruleset.canonical_text());
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -27,9 +27,17 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     /// A new folder, in memory where the system has such a place: what is tested here is not the disk.
     pub(crate) fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let shared = Path::new("/dev/shm");
-        let parent = if shared.is_dir() { shared } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
+        Self::within(if shared.is_dir() { shared } else { Path::new(env!("CARGO_TARGET_TMPDIR")) })
+    }
+
+    /// A new folder on a disk that takes its time to sync.
+    pub(crate) fn on_disk() -> Self {
+        Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    fn within(parent: &Path) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("jungle-referee-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for a test");

@@ -83,15 +83,16 @@ impl House {
         let page = format!("--metrics-listen={metrics}");
         // Finished games are of the players, not of the attack.
         command.args(["serve", "--listen=127.0.0.1:0", "--log=error", "--keep-finished=1", &page]).args(flags);
-        command.stderr(Stdio::piped());
-        let mut process = Process::run(command);
-        let (said, lines) = (Arc::new(Mutex::new(String::new())), process.stderr().expect("piped"));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the binary starts");
+        let (said, lines) = (Arc::new(Mutex::new(String::new())), child.stderr.take().expect("piped"));
         let heard = Arc::clone(&said);
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 heard.lock().expect("no panic").push_str(&(line + "\n"));
             }
         });
+        let process = Process::listening(child);
         Self { addr: process.addr, process, metrics, said }
     }
 

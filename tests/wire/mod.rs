@@ -7,7 +7,7 @@ pub(crate) mod frames;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -50,6 +50,13 @@ pub(crate) async fn make_move(client: &mut Client, table: &Table, ply: u32) {
     assert!(accepted, "ply {ply}: {reply:?}");
 }
 
+/// The binary, to serve on a free port of loopback.
+pub(crate) fn binary(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
+    command
+}
+
 /// A server in a process of its own. Killed when dropped.
 pub(crate) struct Process {
     child: Child,
@@ -59,24 +66,16 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the binary on a free port of loopback.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jungle-referee"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log", "off"]).args(flags);
-        Self::run(command)
+        Self::listening(binary(&[&["--log", "off"], flags].concat()).spawn().expect("the binary starts"))
     }
 
-    /// Starts a command that becomes the server.
-    pub(crate) fn run(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
+    /// Waits until it says where it listens.
+    pub(crate) fn listening(mut child: Child) -> Self {
         let mut line = String::new();
         let said = BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line);
         assert!(said.is_ok_and(|bytes| bytes > 0), "it says where it listens");
         let addr = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");
         Self { child, addr }
-    }
-
-    /// What it says of errors, if that was piped and nobody took it before.
-    pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
     }
 
     /// How long it kept processors busy so far, in ticks of the system: a hundredth of a second, as a rule.
@@ -85,6 +84,12 @@ impl Process {
         // After the name, which may hold anything: the state, ten numbers, then the times in user and in system.
         let (_, numbers) = stat.rsplit_once(')').expect("a name");
         numbers.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    }
+
+    /// Ends it with SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("a child of ours");
+        self.child.wait().expect("a child of ours");
     }
 
     /// Its anonymous resident memory, in bytes.

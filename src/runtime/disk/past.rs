@@ -13,7 +13,7 @@ use super::rows::{EVENT_COLUMNS, EventRow, GAME_COLUMNS, GameRow, SignOfLife, si
 use crate::game::{Game, Journal, Kind, Record, Time};
 
 /// From how many events on their reading tells how far it is.
-const LONG_READING: i64 = 500_000;
+const LONG_READING: i64 = 100_000;
 
 /// Which finished games are read back. Open games always are.
 #[derive(Clone, Copy, Debug)]
