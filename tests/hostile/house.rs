@@ -37,7 +37,7 @@ const FORBIDDEN: [(&str, Rule); 5] = [
 /// How often an attack is repeated, unless the environment says otherwise.
 const ROUNDS: u32 = 6;
 /// By how much memory may rise in the second half of the rounds, in bytes, and by a quarter besides: what an
-/// allocator keeps differs from round to round by less, and a leak of a kilobyte an item makes more.
+/// allocator keeps differs from round to round by less, and a leak of some kilobytes an item makes more.
 const PLATEAU: usize = 2 * 1024 * 1024;
 
 /// A number of items that the environment may raise.
