@@ -16,7 +16,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::server::{Client, Table, by, next_event, within};
+use crate::server::{Client, PATIENCE, Table, by, next_event, within};
 use crate::wire::Process;
 
 /// A game that Red wins by entering the den: where it starts, its moves, and what Red may not do before the
@@ -39,6 +39,9 @@ const ROUNDS: u32 = 6;
 /// By how much memory may rise in the second half of the rounds, in bytes, and by a quarter besides: what an
 /// allocator keeps differs from round to round by less, and a leak of some kilobytes an item makes more.
 const PLATEAU: usize = 2 * 1024 * 1024;
+
+/// How many ticks in a while are rest: less than a busy loop would use, were it given half a processor.
+const IDLE: u64 = 5;
 
 /// A number of items that the environment may raise.
 pub(crate) fn many(variable: &str, default: u32) -> u32 {
@@ -123,27 +126,35 @@ impl House {
         page.lines().filter_map(number).collect()
     }
 
+    /// How many ticks the processor was busy in a short while.
+    async fn ticks_in_a_while(&self) -> u64 {
+        const A_WHILE: Duration = Duration::from_millis(150);
+        let before = self.process.ticks();
+        tokio::time::sleep(A_WHILE).await;
+        self.process.ticks() - before
+    }
+
+    /// Waits until the processor rests: what was sent has been read.
+    pub(crate) async fn has_read(&self) {
+        within(async { while self.ticks_in_a_while().await > IDLE {} }).await;
+    }
+
     /// Waits until nobody is connected, nothing is under way, and the processor rests.
     pub(crate) async fn comes_to_rest(&self) {
         const LEFT: [&str; 3] = ["jungle_connections", "jungle_calls_under_way", "jungle_watches"];
-        const A_WHILE: Duration = Duration::from_millis(150);
-        // Less than a busy loop would use, were it given half a processor.
-        const AT_MOST: u64 = 5;
         let mut last = None;
         let rests = async {
             loop {
                 let numbers = self.numbers().await;
                 let left = LEFT.map(|name| numbers.get(name).copied().expect("a known number"));
-                let before = self.process.ticks();
-                tokio::time::sleep(A_WHILE).await;
-                let ticks = self.process.ticks() - before;
-                if left == [0.0; 3] && ticks <= AT_MOST {
+                let ticks = self.ticks_in_a_while().await;
+                if left == [0.0; 3] && ticks <= IDLE {
                     return;
                 }
                 last = Some((left, ticks));
             }
         };
-        let rested = tokio::time::timeout(3 * crate::server::PATIENCE, rests).await;
+        let rested = tokio::time::timeout(3 * PATIENCE, rests).await;
         assert!(rested.is_ok(), "{LEFT:?} and ticks of the processor: still {last:?}");
     }
 
