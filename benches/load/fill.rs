@@ -8,7 +8,7 @@ use clap::Parser;
 use futures_util::future::join_all;
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, ServeArgs};
-use jungle_referee::game::{Caller, Command, Creation, Marks, Request, Settings, Span, Time, TimeControl};
+use jungle_referee::game::{Caller, Command, Creation, Marks, Request, Settings, Span, Time, TimeControl, move_digest};
 use jungle_referee::runtime::{Clock, GameId, Ids, Registry, Seat, Slot, TokenKey};
 use jungle_referee::telemetry;
 
@@ -159,7 +159,9 @@ impl Games {
         let number = u32::try_from(ply).expect("few");
         let mv = self.lines.of(game)[ply].mv;
         let command = Command::Move { side, mv, expected_ply: Some(number), offer_draw: false };
-        let request = Request { caller: Caller::Seat(side), id: request_id(game, ply + 1), digest: game };
+        // As the service makes it of the request.
+        let digest = move_digest(mv, number, false);
+        let request = Request { caller: Caller::Seat(side), id: request_id(game, ply + 1), digest };
         slot.ask(Some(side), command, Some(request)).await.expect("a legal move");
     }
 

@@ -25,10 +25,6 @@ use calls::CallsArgs;
 use cpu::LOAD_CORE;
 use lines::Lines;
 
-/// As in the referee's own binary, for both servers.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Measures the referee beside a bare tonic echo.
 #[derive(Parser)]
 struct Cli {

@@ -1,7 +1,7 @@
 //! The log on disk: one SQLite file, one lock file beside it, one thread that writes.
 //!
 //! A data file is opened, read back, and started, in this order: [`DataFile::open`] takes the lock and checks
-//! the file, [`DataFile::read`] checks and reads what earlier runs wrote, [`DataFile::start`] makes it
+//! the file, [`DataFile::read`] checks and reads what earlier runs wrote, [`ReadFile::start`] makes it
 //! the log of this run. From there on an event is acknowledged when its transaction is synced.
 //!
 //! `written` dates a transaction just before its commit: it lies between the append and its answer, and is the
