@@ -52,6 +52,14 @@ impl Attacker {
         attacker
     }
 
+    /// Connects, greets, confirms the server's settings, and waits until it has opened its window wide: from
+    /// then on it takes as much as it ever will.
+    pub(crate) async fn admitted(server: SocketAddr) -> Self {
+        let mut attacker = Self::greeted(server, &frame(kind::SETTINGS, flag::ACK, 0, &[])).await;
+        while within(attacker.frame()).await.expect("the server's window").kind != kind::WINDOW_UPDATE {}
+        attacker
+    }
+
     /// Sends, whether anybody still takes it or not.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         let _ = within(self.stream.write_all(bytes)).await;

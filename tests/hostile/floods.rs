@@ -110,13 +110,12 @@ type Hoard = (&'static str, Vec<u8>, Vec<u8>, u32);
 
 fn hoards() -> Vec<Hoard> {
     // What they would make it keep, without limits: headers of 3 MiB each; and of a message what the window
-    // of 1 MiB admits, which is the server's once its settings are confirmed: some 52 MiB in all.
+    // of 1 MiB admits, some 52 MiB in all.
     const IN_THE_WINDOW: u32 = 56;
-    let confirmed = frame(kind::SETTINGS, flag::ACK, 0, &[]);
     let endless = [literal("x", "y"), vec![0, 1, b'z', 0x7f, 0x80, 0x80, 0x40]].concat();
     let call_of = |length: u32| {
         let prefix = [&[0], length.to_be_bytes().as_slice()].concat();
-        [confirmed.clone(), call(1, "GetGame"), frame(kind::DATA, 0, 1, &prefix)].concat()
+        [call(1, "GetGame"), frame(kind::DATA, 0, 1, &prefix)].concat()
     };
     let swollen: Vec<u8> =
         (0..60).flat_map(|n| frame(kind::HEADERS, flag::END_HEADERS, 3 + 2 * n, &swelling())).collect();
@@ -142,7 +141,8 @@ async fn headers_and_messages_without_end_are_not_kept() {
     for (name, begin, more, times) in hoards() {
         let before = house.process.memory();
         let hoarding = (0..HOARDERS).map(async |_| {
-            let mut attacker = Attacker::greeted(house.addr, &begin).await;
+            let mut attacker = Attacker::admitted(house.addr).await;
+            attacker.send(&begin).await;
             attacker.pour(&more, times, true).await;
             attacker
         });
@@ -158,7 +158,8 @@ async fn headers_and_messages_without_end_are_not_kept() {
     house
         .withstands("headers and messages without end", async |_| {
             let hoarding = all.iter().cycle().take(HOARDERS).map(async |(_, begin, more, times)| {
-                let mut attacker = Attacker::greeted(house.addr, begin).await;
+                let mut attacker = Attacker::admitted(house.addr).await;
+                attacker.send(begin).await;
                 attacker.pour(more, *times, true).await;
                 attacker.vanish();
             });
