@@ -5,38 +5,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::server::{Client, Table, within};
+use crate::wire::frames::{GREETING, call, frame};
 use crate::wire::{Process, long_game, make_move};
-
-/// What a client greets with: the preface and empty settings.
-const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// How many calls a flood is given up after.
 const MOST_SENT: u32 = 100_000;
-
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
-    [&length[1..], &[kind, flags], stream.to_be_bytes().as_slice(), payload].concat()
-}
-
-/// A header that is in no table.
-fn literal(name: &str, value: &str) -> Vec<u8> {
-    let text = |text: &str| [&[u8::try_from(text.len()).expect("short")], text.as_bytes()].concat();
-    [vec![0], text(name), text(value)].concat()
-}
-
-/// The beginning of a call.
-fn call(stream: u32, name: &str) -> Vec<u8> {
-    let headers = [
-        literal(":method", "POST"),
-        literal(":scheme", "http"),
-        literal(":path", &format!("/jungle.v1.RefereeService/{name}")),
-        literal(":authority", "here"),
-        literal("content-type", "application/grpc"),
-        literal("te", "trailers"),
-    ];
-    frame(1, 4, stream, &headers.concat())
-}
 
 /// So many calls from a stream on, each taken back at once.
 fn taken_back(first: u32, many: u32) -> Vec<u8> {

@@ -2,6 +2,8 @@
 //! a game that goes on for a thousand plies.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod frames;
+
 use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -74,6 +76,14 @@ impl Process {
         assert!(said.is_ok_and(|bytes| bytes > 0), "it says where it listens");
         let addr = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");
         Self { child, addr }
+    }
+
+    /// How long it kept processors busy so far, in ticks of the system: a hundredth of a second, as a rule.
+    pub(crate) fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a readable file");
+        // After the name, which may hold anything: the state, ten numbers, then the times in user and in system.
+        let (_, numbers) = stat.rsplit_once(')').expect("a name");
+        numbers.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     }
 
     /// Ends it with SIGKILL, and waits until it is gone.
