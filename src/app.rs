@@ -1,6 +1,7 @@
 //! The application: built once from its settings, run until it is told to stop. Tests and the binary
 //! build the same one; time, ids and the log are arguments.
 
+mod batched;
 mod connections;
 mod page;
 mod seldom;

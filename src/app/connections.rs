@@ -19,6 +19,7 @@ use tokio_rustls::{Accept, TlsAcceptor};
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
+use super::batched::Batched;
 use super::seldom::Seldom;
 use crate::runtime::Clock;
 use crate::service::ConnectionInfo;
@@ -56,11 +57,11 @@ struct Door {
 }
 
 /// The connections as they come, each with its place among the most that may be open.
-pub(super) fn connections(listener: TcpListener, rules: Rules) -> impl Stream<Item = io::Result<Connection>> {
+pub(super) fn connections(listener: TcpListener, rules: Rules) -> impl Stream<Item = io::Result<Batched<Connection>>> {
     let places = Arc::new(Semaphore::new(rules.most.min(Semaphore::MAX_PERMITS)));
     let (surplus, untaken) = (Seldom::new(Arc::clone(&rules.clock)), Seldom::new(Arc::clone(&rules.clock)));
     let door = Door { listener, places, rules, surplus, untaken };
-    stream::unfold(door, |mut door| async move { Some((Ok(door.next().await), door)) })
+    stream::unfold(door, |mut door| async move { Some((Ok(Batched::new(door.next().await)), door)) })
 }
 
 impl Door {
