@@ -1,4 +1,4 @@
-//! Writes the seeds of the fuzz targets into `seeds/`, from the referee's tables of facts: `cargo run --bin seeds`.
+//! Writes the seeds of the fuzz targets into `seeds/`, from the referee's tables of facts: `cargo run --example seeds`.
 
 #[path = "../../../tests/support/mod.rs"]
 mod support;
