@@ -1,6 +1,6 @@
 //! Writes the seeds of the fuzz targets into `seeds/`, from the referee's tables of facts: `cargo run --example seeds`.
 
-#[path = "../../../tests/support/mod.rs"]
+#[path = "../../tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeSet;
