@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::clock::{Span, Time};
+use super::clock::{ClockStart, Span, Time};
 use super::command::Request;
 use super::settings::{Creation, Marks};
 use crate::rules::{Animal, Move, Outcome, Side, Violation};
@@ -38,6 +38,37 @@ pub struct Record {
     pub written: Time,
     /// The event.
     pub event: Event,
+}
+
+impl Record {
+    /// Since when a clock has been running after it, if one had been running since `since` before it. In a
+    /// game that is `timed` there is one from the start on, the side to move's.
+    pub(super) fn clock_after(&self, timed: bool, since: Option<Time>) -> Option<Time> {
+        let starts = timed.then_some(self.written);
+        match &self.event.kind {
+            Kind::Created(creation) if creation.settings.clock_start == ClockStart::AtCreation => starts,
+            Kind::SeatShown { starts: true, .. } | Kind::Started | Kind::Moved(_) => starts,
+            // A fresh allowance runs from the expiry itself, whenever it was noticed.
+            Kind::TimeExpired(_) => Some(self.event.at),
+            Kind::Resumed { down_since } => {
+                let down = self.written.since(*down_since);
+                // A clock that was started later than the last sign of life has lost less.
+                since.map(|since| (since + down).min(self.written.max(since)))
+            }
+            Kind::Created(_)
+            | Kind::SeatShown { starts: false, .. }
+            | Kind::Refused { .. }
+            | Kind::DrawOffered(_)
+            | Kind::DrawTakenBack(_)
+            | Kind::DrawDeclined(_)
+            | Kind::DrawAccepted(_)
+            | Kind::SeatLeft(_)
+            | Kind::SeatAway(_)
+            | Kind::SeatReturned(_)
+            | Kind::AwayExpired(_)
+            | Kind::Aborted(_) => since,
+        }
+    }
 }
 
 /// What happened.

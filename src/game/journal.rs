@@ -3,7 +3,7 @@
 //! A million open games live in these bytes, so they are few. They are written once and read from a
 //! [`Cursor`], which carries what the next record's short form leaves out.
 
-use super::clock::{ClockStart, Time};
+use super::clock::Time;
 use super::code::{CodeError, Hints, Reader, Writer};
 use super::event::{Kind, Moved, Record};
 use super::settings::Marks;
@@ -56,40 +56,11 @@ impl Cursor {
         self.offset = u32::try_from(offset).unwrap_or(u32::MAX);
         self.sequence += 1;
         self.written = record.written;
-        match &record.event.kind {
-            Kind::Created(creation) => {
-                let settings = &creation.settings;
-                self.timed = settings.time_control.initial().is_some();
-                if settings.clock_start == ClockStart::AtCreation {
-                    self.start_clock(record.written);
-                }
-            }
-            Kind::SeatShown { starts: true, .. } | Kind::Started => self.start_clock(record.written),
-            Kind::Moved(_) => {
-                self.ply += 1;
-                self.start_clock(record.written);
-            }
-            Kind::TimeExpired(_) => self.since = Some(record.event.at),
-            Kind::Resumed { down_since } => {
-                let down = record.written.since(*down_since);
-                self.since = self.since.map(|since| (since + down).min(record.written.max(since)));
-            }
-            Kind::SeatShown { starts: false, .. }
-            | Kind::Refused { .. }
-            | Kind::DrawOffered(_)
-            | Kind::DrawTakenBack(_)
-            | Kind::DrawDeclined(_)
-            | Kind::DrawAccepted(_)
-            | Kind::SeatLeft(_)
-            | Kind::SeatAway(_)
-            | Kind::SeatReturned(_)
-            | Kind::AwayExpired(_)
-            | Kind::Aborted(_) => {}
+        if let Kind::Created(creation) = &record.event.kind {
+            self.timed = creation.settings.time_control.initial().is_some();
         }
-    }
-
-    fn start_clock(&mut self, at: Time) {
-        self.since = self.timed.then_some(at);
+        self.ply += u32::from(matches!(record.event.kind, Kind::Moved(_)));
+        self.since = record.clock_after(self.timed, self.since);
     }
 }
 

@@ -104,7 +104,7 @@ impl Game {
             started_at: None,
             end: None,
             remaining: [settings.time_control.initial().unwrap_or_default(); 2],
-            running_since: None,
+            running_since: record.clock_after(settings.time_control.initial().is_some(), None),
             expiries: [0; 2],
             shown: [false; 2],
             offer: None,
@@ -116,7 +116,7 @@ impl Game {
             absent_since: [Some(at); 2],
         };
         if settings.clock_start == ClockStart::AtCreation {
-            game.start(record);
+            game.started_at = Some(at);
         }
         Some(game)
     }
@@ -141,18 +141,16 @@ impl Game {
             Kind::SeatShown { side, starts } => {
                 self.shown[side.index()] = true;
                 if *starts {
-                    self.start(record);
+                    self.started_at = Some(event.at);
                 }
             }
-            Kind::Started => self.start(record),
-            Kind::Moved(moved) => self.apply_move(moved, record.written),
+            Kind::Started => self.started_at = Some(event.at),
+            Kind::Moved(moved) => self.apply_move(moved),
             Kind::Refused { side, .. } => self.refusals[side.index()] += 1,
             Kind::TimeExpired(side) => {
                 self.expiries[side.index()] += 1;
-                // The fresh allowance runs from the expiry itself, whenever it was noticed.
                 let fresh = self.settings.time_control.initial().unwrap_or_default();
                 self.remaining[side.index()] = if event.ending.is_some() { Span::ZERO } else { fresh };
-                self.running_since = Some(event.at);
             }
             Kind::DrawOffered(side) => self.open_offer(*side, self.line.ply()),
             Kind::DrawTakenBack(_) | Kind::DrawDeclined(_) | Kind::DrawAccepted(_) => self.offer = None,
@@ -161,6 +159,7 @@ impl Game {
             Kind::Resumed { down_since } => self.resume(*down_since, record.written),
             Kind::SeatLeft(_) | Kind::AwayExpired(_) | Kind::Aborted(_) => {}
         }
+        self.running_since = record.clock_after(self.settings.time_control.initial().is_some(), self.running_since);
         // Streams coming and going must not keep a game alive for ever.
         if !matches!(event.kind, Kind::SeatAway(_) | Kind::SeatReturned(_)) {
             self.last_activity = record.written;
@@ -170,29 +169,14 @@ impl Game {
         }
     }
 
-    fn start(&mut self, record: &Record) {
-        self.started_at = Some(record.event.at);
-        self.run_clock(record.written);
-    }
-
-    /// The server is back: what ran stood still, and away countdowns begin anew.
+    /// The server is back: away countdowns begin anew, and nobody is known to be there.
     fn resume(&mut self, down_since: Time, written: Time) {
-        let down = written.since(down_since);
-        self.down_for = self.down_for + down;
-        if let Some(since) = &mut self.running_since {
-            // A clock that was started later than the last sign of life has lost less.
-            *since = (*since + down).min(written.max(*since));
-        }
+        self.down_for = self.down_for + written.since(down_since);
         self.away_since = [None; 2];
         self.absent_since = [Some(written); 2];
     }
 
-    /// Starts the clock of the side to move, in a game that has clocks.
-    fn run_clock(&mut self, at: Time) {
-        self.running_since = self.settings.time_control.initial().map(|_| at);
-    }
-
-    fn apply_move(&mut self, moved: &Moved, written: Time) {
+    fn apply_move(&mut self, moved: &Moved) {
         let side = moved.side.index();
         let ply = self.line.ply();
         self.line.advance(moved.mv);
@@ -204,7 +188,6 @@ impl Game {
         if moved.offer == OfferResult::Made {
             self.open_offer(moved.side, ply);
         }
-        self.run_clock(written);
     }
 
     fn open_offer(&mut self, side: Side, ply: u32) {

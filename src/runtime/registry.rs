@@ -137,11 +137,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, game: &Game, marks: &Marks) -> bool {
-        self.status.is_none_or(|status| status == game.status())
-            && self.label.as_ref().is_none_or(|label| marks.labels.contains(label))
+    fn admits(&self, game: &Game) -> bool {
+        self.status.is_none_or(|status| status == game.status()) && (self.private_too || !game.settings().private)
+    }
+
+    fn admits_marks(&self, marks: &Marks) -> bool {
+        self.label.as_ref().is_none_or(|label| marks.labels.contains(label))
             && self.external_reference.as_ref().is_none_or(|wanted| *wanted == marks.external_reference)
-            && (self.private_too || !game.settings().private)
     }
 }
 
@@ -311,8 +313,10 @@ impl Registry {
         let games = self.games();
         let admitted = games.range((from, Bound::Unbounded)).filter_map(|(id, slot)| {
             let inner = slot.lock();
-            let (game, marks) = (inner.game.as_ref()?, inner.journal.marks());
-            filter.admits(game, &marks).then(|| (*id, game.clone(), marks))
+            let game = inner.game.as_ref().filter(|game| filter.admits(game))?;
+            // Marks are read from the journal: only where the rest fits.
+            let marks = inner.journal.marks();
+            filter.admits_marks(&marks).then(|| (*id, game.clone(), marks))
         });
         admitted.take(most).collect()
     }

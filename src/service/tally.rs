@@ -6,8 +6,17 @@ use tonic_types::StatusExt as _;
 use super::proto::ErrorReason;
 use crate::runtime::gauges::{Count, Level};
 
-/// The calls of the contract, in its order.
-pub const CALLS: [&str; 11] = [
+/// Names the calls of the contract once: by themselves, and as paths.
+macro_rules! calls {
+    ($($name:literal),*) => {
+        /// The calls of the contract, in its order.
+        pub const CALLS: [&str; 11] = [$($name),*];
+        /// Their paths.
+        const METHODS: [&str; CALLS.len()] = [$(concat!("/jungle.v1.RefereeService/", $name)),*];
+    };
+}
+
+calls!(
     "NewGame",
     "GetGame",
     "ListGames",
@@ -18,23 +27,8 @@ pub const CALLS: [&str; 11] = [
     "AnswerDraw",
     "LeaveGame",
     "AbortGame",
-    "WatchGame",
-];
-
-/// Their paths.
-const METHODS: [&str; CALLS.len()] = [
-    "/jungle.v1.RefereeService/NewGame",
-    "/jungle.v1.RefereeService/GetGame",
-    "/jungle.v1.RefereeService/ListGames",
-    "/jungle.v1.RefereeService/ListRulesets",
-    "/jungle.v1.RefereeService/LegalMoves",
-    "/jungle.v1.RefereeService/SubmitMove",
-    "/jungle.v1.RefereeService/OfferDraw",
-    "/jungle.v1.RefereeService/AnswerDraw",
-    "/jungle.v1.RefereeService/LeaveGame",
-    "/jungle.v1.RefereeService/AbortGame",
-    "/jungle.v1.RefereeService/WatchGame",
-];
+    "WatchGame"
+);
 
 /// The place of a path among [`CALLS`]; their number if it is none of them.
 #[must_use]
