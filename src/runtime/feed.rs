@@ -247,7 +247,7 @@ impl Drop for Watch {
             }
             None => inner.busy.spectators = inner.busy.spectators.saturating_sub(1),
         }
-        if inner.busy.spectators == 0 && inner.busy.seat_streams.iter().all(Vec::is_empty) {
+        if !inner.busy.is_watched() {
             inner.busy.feed = None;
         }
         if let Some(side) = departed {

@@ -95,8 +95,14 @@ impl Busy {
 
     fn is_at_rest(&self) -> bool {
         let idle = self.queue.is_empty() && !self.writing && self.fence.is_none();
-        let unwatched = self.spectators == 0 && self.seat_streams.iter().all(Vec::is_empty);
-        idle && unwatched && self.retry_at.is_none() && self.down_since.is_none()
+        idle && !self.is_watched() && self.retry_at.is_none() && self.down_since.is_none()
+    }
+}
+
+impl Doings {
+    /// Whether anybody watches.
+    pub(super) fn is_watched(&self) -> bool {
+        self.spectators > 0 || self.seat_streams.iter().any(|streams| !streams.is_empty())
     }
 }
 
@@ -535,7 +541,8 @@ impl Slot {
         let before = inner.game.as_ref().map(Game::status);
         let Inner { game, journal, .. } = inner;
         journal.write(game, &record);
-        if matches!(record.event.kind, Kind::Resumed { .. }) {
+        if matches!(record.event.kind, Kind::Resumed { .. }) || record.event.ending.is_some() {
+            // Credited, or over: nothing is left to be credited.
             inner.busy.down_since = None;
         }
         if let Some(game) = &inner.game {
@@ -727,7 +734,7 @@ impl Inner {
 /// arrival; the return of a seat that is back, if that could not be written; the seat that it shows.
 fn due_first(game: &Game, entry: &Entry, down_since: Option<Time>) -> Option<Event> {
     let happens_by = |command: Command, time: Time| decide(game, &command, None, time).ok();
-    if let Some(down_since) = down_since.filter(|_| game.status() != Status::Ended) {
+    if let Some(down_since) = down_since {
         // What fell due while the server lived has happened; after that nobody's time ran.
         return happens_by(Command::Tick, down_since).or_else(|| Some(resume(down_since, entry.arrival)));
     }
