@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(FILES, ["proto"])?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     fs::write(out.join("jungle_v1.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().build_transport(true).compile_fds(descriptors)?;
+    let configured = tonic_prost_build::configure().build_transport(true);
+    configured.codec_path("crate::service::codec::SmallBuffers").compile_fds(descriptors)?;
     Ok(())
 }

@@ -21,6 +21,10 @@ const WATCH: &str = "/jungle.v1.RefereeService/WatchGame";
 /// Among how many connections the watchers are divided.
 const CONNECTIONS: usize = 16;
 
+/// How many streams a connection opens at once: a server that opens all of them together takes room for what it
+/// then has to say, and keeps it.
+const OPENED_AT_ONCE: usize = 16;
+
 /// How many events a measurement takes.
 const EVENTS: usize = 20;
 
@@ -119,15 +123,18 @@ impl Streams {
 
 impl Watching {
     /// Begins to watch these games, and waits for the first message of each stream.
-    async fn begin(mut on: Connection, games: impl Iterator<Item = usize>) -> Self {
-        let (mut streams, tokens) = (HashMap::new(), Tokens::new());
-        for game in games.map(|game| u64::try_from(game).expect("64 bits")) {
+    async fn begin(on: Connection, games: impl Iterator<Item = usize>) -> Self {
+        let mut watching = Self { on, streams: HashMap::new() };
+        let tokens = Tokens::new();
+        for (opened, game) in games.map(|game| u64::try_from(game).expect("64 bits")).enumerate() {
+            if opened % OPENED_AT_ONCE == 0 {
+                watching.until_all_have(1, |_, _| {}).await;
+            }
             let heartbeat = Some(prost_types::Duration { seconds: 30, nanos: 0 });
             let request = pb::WatchGameRequest { game_id: game_id(game).to_string(), after_sequence: None, heartbeat };
-            let stream = on.ask(&tokens.arbiter(game), &request.encode_to_vec());
-            streams.insert(stream, Stream { game, came: Vec::new(), messages: 0 });
+            let stream = watching.on.ask(&tokens.arbiter(game), &request.encode_to_vec());
+            watching.streams.insert(stream, Stream { game, came: Vec::new(), messages: 0 });
         }
-        let mut watching = Self { on, streams };
         watching.until_all_have(1, |_, _| {}).await;
         for stream in watching.streams.values_mut() {
             stream.messages = 0;
@@ -153,7 +160,7 @@ impl Watching {
     }
 
     async fn until_all_have(&mut self, messages: usize, mut look: impl FnMut(u64, &[u8])) {
-        let mut missing = self.streams.len();
+        let mut missing = self.streams.values().filter(|stream| stream.messages < messages).count();
         self.on.send().await;
         while missing > 0 {
             self.on.wait().await;

@@ -9,7 +9,8 @@ use futures_util::future::join_all;
 use jungle_referee::app::{App, Ports};
 use jungle_referee::config::{Config, ServeArgs};
 use jungle_referee::game::{Caller, Command, Creation, Marks, Request, Settings, Span, Time, TimeControl, move_digest};
-use jungle_referee::runtime::{Clock, GameId, Ids, Registry, Seat, Slot, TokenKey};
+use jungle_referee::runtime::time::Sleep;
+use jungle_referee::runtime::{Clock, GameId, Ids, Registry, Seat, Slot, SystemClock, TokenKey};
 use jungle_referee::telemetry;
 
 use crate::clocks;
@@ -21,6 +22,9 @@ mod usual;
 
 /// In how many games something happens at once.
 const AT_ONCE: usize = 256;
+
+/// What a player thinks about a move.
+const THINKING: Span = Span::from_secs(5);
 
 /// The key that both processes know, so that the load can make tokens.
 const TOKEN_KEY: &str = "a-key-for-measuring-only";
@@ -80,10 +84,11 @@ impl Ids for Counted {
 pub(crate) async fn serve(flags: &[String]) {
     let config = config(flags);
     telemetry::start(&config);
-    let ports = Ports { ids: Arc::new(Counted::default()), ..ports(&config) };
+    let haste = Arc::new(Haste { real: SystemClock::start(), passed: AtomicU64::new(0) });
+    let ports = Ports { ids: Arc::new(Counted::default()), ..ports(&config, &haste) };
     let clock = Arc::clone(&ports.clock);
     let app = App::build(config, ports).await.expect("a free port");
-    let games = Games { registry: Arc::clone(app.registry()), clock, lines: Lines::new() };
+    let games = Games { registry: Arc::clone(app.registry()), clock, haste, lines: Lines::new() };
     let address = app.local_addr().to_string();
     tokio::spawn(app.run_until(std::future::pending()));
     be_led(&address, async |words| {
@@ -104,10 +109,36 @@ pub(crate) async fn serve(flags: &[String]) {
     .await;
 }
 
-/// Where the games are kept.
-fn ports(config: &Config) -> Ports {
+/// The real time, and the time that passes in play while nobody waits for it here.
+struct Haste {
+    real: SystemClock,
+    passed: AtomicU64,
+}
+
+impl Haste {
+    fn pass(&self, time: Span) {
+        self.passed.fetch_add(time.micros(), Ordering::Relaxed);
+    }
+
+    fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock for Haste {
+    fn now(&self) -> Time {
+        self.real.now() + Span::from_micros(self.passed())
+    }
+
+    fn sleep_until(&self, at: Time) -> Sleep {
+        self.real.sleep_until(Time::from_micros(at.micros().saturating_sub(self.passed())))
+    }
+}
+
+/// Where the games are kept. Those on disk have the real time alone.
+fn ports(config: &Config, haste: &Arc<Haste>) -> Ports {
     match &config.data {
-        None => Ports::in_memory(),
+        None => Ports::with_clock(Arc::clone(haste) as _),
         Some(data) => Ports::on_disk(data, &config.limits).expect("a new data file"),
     }
 }
@@ -120,19 +151,25 @@ fn number(text: &str) -> u64 {
 pub(crate) struct Games {
     pub(crate) registry: Arc<Registry>,
     pub(crate) clock: Arc<dyn Clock>,
+    haste: Arc<Haste>,
     lines: Lines,
 }
 
 impl Games {
-    /// Makes `count` games of `plies` plies each; their numbers begin at `first`.
+    /// Makes `count` games of `plies` plies each, all at once and a few seconds a ply, as many are played; their
+    /// numbers begin at `first`.
     async fn fill(&self, first: u64, count: u64, plies: u64) {
         self.in_each(first, count, async |game| {
-            let slot = self.create(game, usual_game(game)).await;
-            for ply in 0..usize::try_from(plies).expect("few") {
-                self.make_move(&slot, game, ply).await;
-            }
+            self.create(game, usual_game(game)).await;
         })
         .await;
+        for ply in 0..plies {
+            self.in_each(first, count, async |game| {
+                self.haste.pass(Span::from_micros(THINKING.micros() / count));
+                self.play_one(game, ply).await;
+            })
+            .await;
+        }
     }
 
     /// Does something in each game, in many at once: a log on disk has then much to write together.
@@ -154,9 +191,11 @@ impl Games {
         self.registry.find(id).expect("just made")
     }
 
-    async fn make_move(&self, slot: &Arc<Slot>, game: u64, ply: usize) {
+    /// Makes the move of this ply in a game.
+    async fn play_one(&self, game: u64, ply: u64) {
+        let slot = self.registry.find(game_id(game)).expect("an open game");
+        let (ply, number) = (usize::try_from(ply).expect("few"), u32::try_from(ply).expect("few"));
         let side = mover(ply);
-        let number = u32::try_from(ply).expect("few");
         let mv = self.lines.of(game)[ply].mv;
         let command = Command::Move { side, mv, expected_ply: Some(number), offer_draw: false };
         // As the service makes it of the request.
@@ -167,11 +206,7 @@ impl Games {
 
     /// Makes the move of this ply in each game.
     async fn play(&self, first: u64, count: u64, ply: u64) {
-        self.in_each(first, count, async |game| {
-            let slot = self.registry.find(game_id(game)).expect("an open game");
-            self.make_move(&slot, game, usize::try_from(ply).expect("few")).await;
-        })
-        .await;
+        self.in_each(first, count, async |game| self.play_one(game, ply).await).await;
     }
 
     /// Ends each game: a side leaves.

@@ -112,3 +112,80 @@ impl<C: Connected> Connected for Batched<C> {
         self.inner.connect_info()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures_util::FutureExt as _;
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// A socket that takes so much at a time, each piece only when it is asked a second time.
+    struct Socket {
+        pieces: Vec<Vec<u8>>,
+        at_once: usize,
+        asked: bool,
+    }
+
+    impl Socket {
+        fn batched(at_once: usize) -> Batched<Self> {
+            Batched::new(Self { pieces: Vec::new(), at_once, asked: true })
+        }
+    }
+
+    impl AsyncWrite for Socket {
+        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, piece: &[u8]) -> Poll<io::Result<usize>> {
+            self.asked = !self.asked;
+            if self.asked {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let taken = piece.len().min(self.at_once);
+            self.pieces.push(piece[..taken].to_vec());
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_those_that_are_ready_with_it_and_all_leave_in_one_piece() {
+        let mut connection = Socket::batched(MOST);
+        connection.write_all(b"first").await.expect("room");
+        let flushed = poll_fn(|context| Pin::new(&mut connection).poll_flush(context)).now_or_never();
+        assert!(flushed.is_none() && connection.inner.pieces.is_empty(), "the others have their turn");
+        connection.write_all(b", second").await.expect("room");
+        connection.flush().await.expect("a socket");
+        assert_eq!(connection.inner.pieces, [b"first, second"]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_alone_leaves_without_waiting_for_another() {
+        let mut connection = Socket::batched(MOST);
+        for answer in [b"one", b"two"] {
+            connection.write_all(answer).await.expect("room");
+            connection.flush().await.expect("a socket");
+        }
+        assert_eq!(connection.inner.pieces, [b"one", b"two"]);
+    }
+
+    #[tokio::test]
+    async fn much_that_a_slow_socket_takes_bit_by_bit_comes_whole_and_in_order() {
+        let sent: Vec<u8> = (0..=250).cycle().take(5 * MOST).collect();
+        let mut connection = Socket::batched(1_000);
+        for piece in sent.chunks(7_001) {
+            connection.write_all(piece).await.expect("room");
+        }
+        assert!(connection.waiting.len() <= MOST, "what waits is bounded");
+        connection.shutdown().await.expect("a socket");
+        assert_eq!(connection.inner.pieces.concat(), sent);
+    }
+}

@@ -45,7 +45,7 @@ pub(super) struct Hints {
 
 /// Writes an event without its times.
 pub fn encode_event(event: &Event, out: &mut Vec<u8>) {
-    Writer { out }.event(event, None);
+    Writer { out, settings_apart: false }.event(event, None);
 }
 
 /// Reads an event that happened at `at`.
@@ -53,7 +53,7 @@ pub fn encode_event(event: &Event, out: &mut Vec<u8>) {
 /// # Errors
 /// If the bytes are not exactly one event.
 pub fn decode_event(bytes: &[u8], at: Time) -> Result<Event, CodeError> {
-    let mut reader = Reader { bytes, next: 0 };
+    let mut reader = Reader { bytes, next: 0, settings: None };
     let event = reader.event(at, None)?;
     if reader.next == bytes.len() { Ok(event) } else { Err(reader.error("bytes after its end")) }
 }
@@ -102,6 +102,8 @@ const NO_SQUARE: u8 = 63;
 
 pub(super) struct Writer<'a> {
     pub(super) out: &'a mut Vec<u8>,
+    /// Whether the reader will know how the game was set up.
+    pub(super) settings_apart: bool,
 }
 
 impl Writer<'_> {
@@ -235,7 +237,9 @@ impl Writer<'_> {
     }
 
     fn creation(&mut self, Creation { settings, marks }: &Creation) {
-        self.settings(settings);
+        if !self.settings_apart {
+            self.settings(settings);
+        }
         self.number(marks.labels.len().try_into().unwrap_or(u64::MAX));
         marks.labels.iter().for_each(|label| self.text(label));
         self.text(&marks.external_reference);
@@ -367,6 +371,8 @@ const OFFERS: [OfferResult; 6] = [
 pub(super) struct Reader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) next: usize,
+    /// How the game was set up, where its creation's bytes leave that out.
+    pub(super) settings: Option<&'a Arc<Settings>>,
 }
 
 type Read<T> = Result<T, CodeError>;
@@ -578,7 +584,10 @@ impl Reader<'_> {
     }
 
     fn creation(&mut self) -> Read<Creation> {
-        let settings = Arc::new(self.settings()?);
+        let settings = match self.settings {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(self.settings()?),
+        };
         let mut labels = Vec::new();
         for _ in 0..self.number()? {
             labels.push(self.text()?.to_owned());

@@ -67,8 +67,11 @@ pub enum Cut {
 /// One watcher's way through a game's log.
 pub struct Watch {
     slot: Arc<Slot>,
-    /// The game as of the cursor; `None` before the first event.
-    seen: Option<(Game, Cursor)>,
+    /// What has been told so far.
+    cursor: Cursor,
+    /// The game as of the cursor, while that lies behind. At the head it is the game itself: those who
+    /// only wait, which most do, hold no copy.
+    behind: Option<Box<Game>>,
     snapshot_due: bool,
     finished: bool,
     heartbeat: Span,
@@ -106,10 +109,8 @@ impl Watch {
         if *stop.borrow() {
             return Err(WatchFault::Stopping);
         }
-        let seen = match options.after_sequence {
-            None | Some(0) => None,
-            Some(after) => Some(inner.journal.fold_to(after).ok_or(WatchFault::BeyondHead { head })?),
-        };
+        let after = options.after_sequence.unwrap_or(0);
+        let cursor = inner.journal.seek(after).ok_or(WatchFault::BeyondHead { head })?;
         let mut replaces = false;
         let seat = match options.seat {
             Some(side) => {
@@ -144,7 +145,8 @@ impl Watch {
         slot.house().gauges.watches.up();
         Ok(Self {
             slot: Arc::clone(slot),
-            seen,
+            cursor,
+            behind: None,
             snapshot_due: options.after_sequence.is_none(),
             finished: false,
             heartbeat: options.heartbeat,
@@ -158,7 +160,7 @@ impl Watch {
     /// The last sequence told.
     #[must_use]
     pub fn sequence(&self) -> u64 {
-        self.seen.as_ref().map_or(0, |(game, _)| game.sequence())
+        self.cursor.sequence()
     }
 
     /// What comes next: `None` once all is told, to the outcome.
@@ -171,7 +173,7 @@ impl Watch {
                 self.last_told = self.slot.house().clock.now();
                 return Some(Ok(told));
             }
-            if self.seen.as_ref().is_some_and(|(game, _)| game.status() == Status::Ended) {
+            if self.is_over() {
                 return None;
             }
             if let Some(cut) = self.cut() {
@@ -198,23 +200,33 @@ impl Watch {
         let inner = self.slot.lock();
         if std::mem::take(&mut self.snapshot_due) {
             let view = inner.view(self.slot.house().clock.now())?;
-            self.seen = Some((view.game.clone(), inner.journal.end(&view.game)));
+            self.cursor = inner.journal.end(&view.game);
             return Some(Told::Snapshot(Box::new(view)));
         }
-        let mut cursor = self.seen.as_ref().map_or_else(Cursor::default, |(_, cursor)| *cursor);
-        let record = inner.journal.read(&mut cursor)?;
-        let behind = inner.game.as_ref().map_or(0, Game::sequence) - record.sequence;
+        let record = inner.journal.read(&mut self.cursor)?;
+        let head = inner.game.as_ref()?;
+        let behind = head.sequence() - record.sequence;
         self.slot.house().gauges.told(usize::try_from(behind).unwrap_or(usize::MAX));
-        drop(inner);
-        let game = match self.seen.take() {
-            Some((mut game, _)) => {
+        let game = match self.behind.take() {
+            _ if behind == 0 => head.clone(),
+            Some(mut game) => {
                 game.apply(&record);
-                game
+                *game
             }
-            None => Game::from_creation(&record)?,
+            None => inner.journal.fold_to(record.sequence)?,
         };
-        self.seen = Some((game.clone(), cursor));
+        drop(inner);
+        if behind > 0 {
+            self.behind = Some(Box::new(game.clone()));
+        }
         Some(Told::Event(Box::new((record, game))))
+    }
+
+    /// Whether the game has ended, and all of it has been told.
+    fn is_over(&self) -> bool {
+        let inner = self.slot.lock();
+        let head = inner.game.as_ref();
+        head.is_some_and(|game| game.status() == Status::Ended && game.sequence() == self.cursor.sequence())
     }
 
     fn sign_of_life(&self) -> Option<Told> {

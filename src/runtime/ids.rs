@@ -10,39 +10,52 @@ use super::locked;
 use crate::game::Time;
 
 /// A game's id: a UUIDv7, written in lower case. Ids order by creation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GameId(u128);
+///
+/// Kept as two halves, since a `u128` would have whatever holds one keep room for its alignment: there are
+/// several such for each game.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GameId {
+    high: u64,
+    low: u64,
+}
 
 impl GameId {
     /// The id that this number is.
     #[must_use]
     pub const fn from_u128(number: u128) -> Self {
-        Self(number)
+        let (high, low) = Uuid::from_u128(number).as_u64_pair();
+        Self { high, low }
     }
 
     /// The number that this id is.
     #[must_use]
     pub const fn as_u128(self) -> u128 {
-        self.0
+        Uuid::from_u64_pair(self.high, self.low).as_u128()
     }
 
     /// Whether it is of the form that this server gives: a UUIDv7.
     #[must_use]
     pub fn is_v7(self) -> bool {
-        Uuid::from_u128(self.0).get_version_num() == 7
+        Uuid::from_u128(self.as_u128()).get_version_num() == 7
     }
 
     /// When the game was created, to the millisecond, as the id itself tells.
     #[must_use]
     pub fn created_at(self) -> Time {
-        let millis = u64::try_from(self.0 >> 80).unwrap_or_default();
+        let millis = self.high >> 16;
         Time::from_micros(millis.saturating_mul(1_000))
+    }
+}
+
+impl fmt::Debug for GameId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for GameId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid::from_u128(self.0).as_hyphenated().fmt(f)
+        Uuid::from_u128(self.as_u128()).as_hyphenated().fmt(f)
     }
 }
 
@@ -50,7 +63,7 @@ impl FromStr for GameId {
     type Err = NotAUuid;
 
     fn from_str(text: &str) -> Result<Self, NotAUuid> {
-        parse_uuid(text).map(Self)
+        parse_uuid(text).map(Self::from_u128)
     }
 }
 
@@ -95,6 +108,6 @@ impl Ids for RandomIds {
         let mut last = locked(&self.last);
         // Within a millisecond chance may step back; the next number keeps the order of creation.
         *last = fresh.max(*last + 1);
-        GameId(*last)
+        GameId::from_u128(*last)
     }
 }

@@ -118,8 +118,8 @@ pub struct Registry {
     house: Arc<House>,
     ids: Arc<dyn Ids>,
     games: RwLock<Games>,
-    /// The creator's request ids, with the games that they made.
-    creations: Mutex<HashMap<u128, Arc<Slot>>>,
+    /// The creator's request ids, as bytes for the room they take, with the games that they made.
+    creations: Mutex<HashMap<[u8; 16], Arc<Slot>>>,
     started_at: Time,
 }
 
@@ -194,12 +194,13 @@ impl Registry {
     pub fn restore(&self, past: Past) {
         let mut finished = Vec::new();
         let mut open = Vec::new();
-        for (id, mut game, journal) in past.games {
+        for (id, mut game, mut journal) in past.games {
             game.share_settings(self.house.share(Arc::clone(game.settings())));
+            journal.share_settings(&game);
             let (status, ended_at) = (game.status(), game.ended_at());
             let slot = Arc::new(Slot::restored(id, game, journal, Arc::clone(&self.house)));
             if let Some(request) = slot.created_by() {
-                locked(&self.creations).insert(request, Arc::clone(&slot));
+                locked(&self.creations).insert(request.to_ne_bytes(), Arc::clone(&slot));
             }
             self.house.gauges.moved_on(None, Some(status));
             match ended_at {
@@ -239,11 +240,11 @@ impl Registry {
         };
         // One step under the lock: a place that is found here is not given up before it is used.
         let mut creations = locked(&self.creations);
-        let slot = match creations.get(&request.id) {
+        let slot = match creations.get(&request.id.to_ne_bytes()) {
             Some(slot) => Arc::clone(slot),
             None => {
                 let slot = self.make_room(&creation.settings)?;
-                creations.insert(request.id, Arc::clone(&slot));
+                creations.insert(request.id.to_ne_bytes(), Arc::clone(&slot));
                 slot
             }
         };
@@ -260,7 +261,7 @@ impl Registry {
                 continue;
             }
             if let Some(request) = created_by {
-                creations.remove(&request);
+                creations.remove(&request.to_ne_bytes());
             }
             if self.games_mut().remove(&slot.id()).is_some() {
                 self.house.open.fetch_sub(1, Ordering::AcqRel);
@@ -379,7 +380,7 @@ impl Registry {
             let forgotten = self.games_mut().remove(&id);
             self.house.gauges.moved_on(Some(Status::Ended), None);
             if let Some(request) = forgotten.and_then(|slot| slot.created_by()) {
-                locked(&self.creations).remove(&request);
+                locked(&self.creations).remove(&request.to_ne_bytes());
             }
         }
     }

@@ -771,7 +771,7 @@ fn repeat(journal: &Journal, request: Request) -> Option<Reply> {
         return Some(Err(Fault::RequestIdReused));
     }
     Some(match journal.fold_to(record.sequence) {
-        Some((game, _)) => Ok(Answer { game, record, replayed: true }),
+        Some(game) => Ok(Answer { game, record, replayed: true }),
         None => Err(Fault::Internal),
     })
 }

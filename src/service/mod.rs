@@ -5,6 +5,7 @@
 pub mod calls;
 
 mod caller;
+mod codec;
 mod decode;
 mod encode;
 pub mod health;

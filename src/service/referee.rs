@@ -360,6 +360,8 @@ impl pb::referee_service_server::RefereeService for Referee {
         let watch = Watch::begin(&found.slot, options)
             .await
             .map_err(|fault| status::watch_fault(id, body.after_sequence.unwrap_or(0), &fault))?;
+        // Boxed, since the futures about it would each have room for it: most watches only wait.
+        let watch = Box::new(watch);
         let (places, tally) = ((on_connection, of_server), Arc::clone(&self.tally));
         let told = stream::unfold((watch, places, tally), move |(mut watch, places, tally)| async move {
             let message = match watch.next().await? {

@@ -270,10 +270,12 @@ impl Play {
             assert!(request.is_none_or(|request| journal.may_hold(request.id)));
         }
         assert!(journal.records().eq(self.table.log.iter().cloned()));
-        let seen = self.table.log.len() / 2;
-        let (folded, mut cursor) = journal.fold_to(seen.max(1) as u64).expect("a game to fold");
-        assert_eq!(Game::fold(&self.table.log[..seen.max(1)]), Some(folded));
-        assert_eq!(journal.read(&mut cursor).as_ref(), self.table.log.get(seen.max(1)));
+        let seen = (self.table.log.len() / 2).max(1);
+        assert_eq!(Game::fold(&self.table.log[..seen]), journal.fold_to(seen as u64));
+        let mut cursor = journal.seek(seen as u64).expect("a place within the journal");
+        assert_eq!(journal.read(&mut cursor).as_ref(), self.table.log.get(seen));
+        let beyond = self.table.log.len() as u64 + 1;
+        assert_eq!((journal.fold_to(0), journal.fold_to(beyond), journal.seek(beyond)), (None, None, None));
     }
 
     /// The server goes down now, and is back some time later: nobody is charged for it.
