@@ -19,6 +19,9 @@ use crate::table::{self, Sample, percentile};
 /// The ply at which the games stand that are read.
 pub(crate) const READ_AT: usize = 30;
 
+/// How many games the echo is asked about.
+const ECHO_GAMES: usize = 1_000;
+
 /// How often a side is measured before its figures count: caches and the like grow warm.
 const WARM_CALLS: usize = 2_000;
 
@@ -108,6 +111,9 @@ impl CallsArgs {
 
 /// Measures each kind of call at each load, and prints the table.
 pub(crate) async fn all(args: &CallsArgs) {
+    // A game is asked one thing at a time, and the echo's book has as many games as the usual referee.
+    let fewest = args.games.iter().copied().fold(ECHO_GAMES, usize::min);
+    assert!(args.in_flight.iter().all(|in_flight| *in_flight < fewest), "fewer calls in flight than games");
     let lines = Rc::new(Lines::new());
     let mut echo = Contestant::echo(&lines);
     let mut referees = Vec::new();
@@ -182,7 +188,7 @@ impl Contestant {
 
     /// The bare echo.
     pub(crate) fn echo(lines: &Rc<Lines>) -> Self {
-        Self::new("echo", Led::start(SERVER_CORE, &["serve-echo"]), 1_000, lines, true)
+        Self::new("echo", Led::start(SERVER_CORE, &["serve-echo"]), ECHO_GAMES, lines, true)
     }
 
     fn new(name: &str, server: Led, games: usize, lines: &Rc<Lines>, is_echo: bool) -> Self {
