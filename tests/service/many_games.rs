@@ -173,7 +173,7 @@ fn judge_again(set_up: &SetUp, start: &str, said: &[Said]) -> &'static str {
     reason
 }
 
-/// One game, told three times and judged twice.
+/// One game, told four times and judged twice.
 async fn game(client: &mut Client, listener: Client, number: usize) -> (String, &'static str, usize) {
     let mut rng = Rng::new(u64::try_from(number).expect("a number"));
     let set_up = SetUp::of(number, &mut rng);
@@ -182,10 +182,12 @@ async fn game(client: &mut Client, listener: Client, number: usize) -> (String, 
     let start = made.game.expect("a game").position;
     // A listener wants all moves; or it joins somewhere, and what it was too late for is in its snapshot.
     let all = number.is_multiple_of(2);
-    let listening = tokio::spawn(listen(listener, table.id.clone(), all.then_some(1)));
+    let listening = tokio::spawn(listen(listener.clone(), table.id.clone(), all.then_some(1)));
     let said = play(client, &table, &mut rng).await;
     let heard = listening.await.expect("no panic");
     assert!(said.ends_with(&heard) && (!all || said.len() == heard.len()), "{said:?} {heard:?}");
+    // Who comes when all is over is told each move as it was then.
+    assert_eq!(listen(listener, table.id.clone(), Some(1)).await, said);
     let shown = table.get(client).await;
     let moves: Vec<_> = said.iter().filter_map(|said| said.mv.clone()).collect();
     let last = said.last().expect("a move");
