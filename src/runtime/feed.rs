@@ -69,9 +69,9 @@ pub struct Watch {
     slot: Arc<Slot>,
     /// What has been told so far.
     cursor: Cursor,
-    /// The game as of the cursor, while that lies behind. At the head it is the game itself: those who
-    /// only wait, which most do, hold no copy.
-    behind: Option<Box<Game>>,
+    /// The game as of the cursor, from when that lies behind until nothing has happened for a heartbeat. At
+    /// the head it is the game itself: those who only wait, which most do, hold no copy.
+    copy: Option<Box<Game>>,
     snapshot_due: bool,
     finished: bool,
     heartbeat: Span,
@@ -146,7 +146,7 @@ impl Watch {
         Ok(Self {
             slot: Arc::clone(slot),
             cursor,
-            behind: None,
+            copy: None,
             snapshot_due: options.after_sequence.is_none(),
             finished: false,
             heartbeat: options.heartbeat,
@@ -207,18 +207,18 @@ impl Watch {
         let head = inner.game.as_ref()?;
         let behind = head.sequence() - record.sequence;
         self.slot.house().gauges.told(usize::try_from(behind).unwrap_or(usize::MAX));
-        let game = match self.behind.take() {
-            _ if behind == 0 => head.clone(),
-            Some(mut game) => {
-                game.apply(&record);
-                *game
+        let game = match &mut self.copy {
+            Some(copy) => {
+                copy.apply(&record);
+                Game::clone(copy)
             }
-            None => inner.journal.fold_to(record.sequence)?,
+            None if behind == 0 => head.clone(),
+            None => {
+                let game = inner.journal.fold_to(record.sequence)?;
+                self.copy = Some(Box::new(game.clone()));
+                game
+            }
         };
-        drop(inner);
-        if behind > 0 {
-            self.behind = Some(Box::new(game.clone()));
-        }
         Some(Told::Event(Box::new((record, game))))
     }
 
@@ -229,7 +229,8 @@ impl Watch {
         head.is_some_and(|game| game.status() == Status::Ended && game.sequence() == self.cursor.sequence())
     }
 
-    fn sign_of_life(&self) -> Option<Told> {
+    fn sign_of_life(&mut self) -> Option<Told> {
+        self.copy = None;
         let view = self.slot.lock().glance(self.last_told)?;
         Some(Told::Heartbeat(Box::new(view)))
     }

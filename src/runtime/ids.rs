@@ -30,13 +30,17 @@ impl GameId {
     /// The number that this id is.
     #[must_use]
     pub const fn as_u128(self) -> u128 {
-        Uuid::from_u64_pair(self.high, self.low).as_u128()
+        self.uuid().as_u128()
+    }
+
+    const fn uuid(self) -> Uuid {
+        Uuid::from_u64_pair(self.high, self.low)
     }
 
     /// Whether it is of the form that this server gives: a UUIDv7.
     #[must_use]
     pub fn is_v7(self) -> bool {
-        Uuid::from_u128(self.as_u128()).get_version_num() == 7
+        self.uuid().get_version_num() == 7
     }
 
     /// When the game was created, to the millisecond, as the id itself tells.
@@ -55,7 +59,7 @@ impl fmt::Debug for GameId {
 
 impl fmt::Display for GameId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid::from_u128(self.as_u128()).as_hyphenated().fmt(f)
+        self.uuid().as_hyphenated().fmt(f)
     }
 }
 
